@@ -1,0 +1,254 @@
+"""What a run is: frozen dataclasses that validate themselves, survive JSON, and hash to a stable name.
+
+Standard library only; every other module may import this one. A run is five things: a :class:`Problem`, a
+:class:`Method`, a :class:`Model`, a :class:`Training` and a seed. `settings` turns the flat names that flags,
+files, sweeps and the Python API speak into one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+from auxmod.checked import Checked, listed, number
+from auxmod.errors import require
+
+FORMAT = 1
+"""Version of the JSON form; a file of another version is refused, never guessed at."""
+
+MethodName = Literal["naive", "sparse", "aux", "ladder", "custom"]
+Distribution = Literal["uniform", "sparse"]
+Fill = Literal["zero", "nonzero"]
+Draw = Literal["sampled", "expected", "fixed", "batched"]
+Embedding = Literal["token", "angular"]
+Norm = Literal["pre", "post"]
+Pooling = Literal["cls", "mean", "max", "flatten"]
+Activation = Literal["relu", "gelu"]
+Precision = Literal["auto", "fp32", "tf32", "fp16", "bf16"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem(Checked):
+    """Compute (x_1 + … + x_N) mod q."""
+
+    n: int = 16
+    """Number of terms N."""
+    q: int = 97
+    """The modulus."""
+
+    def _validate(self) -> None:
+        require(self.n >= 1, f"--n is {self.n}, but a sum needs at least one term: give --n 1 or more.")
+        require(self.q >= 2, f"--q is {self.q}, but a modulus is at least 2: give --q 2 or more.")
+        require(
+            self.n * self.q < 2**53,
+            f"--n {self.n} with --q {self.q} makes sums past 2^53, beyond exact angles: choose a smaller --q.",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method(Checked):
+    """An input distribution, moduli m_j·q with weights w_j, and a way to draw from them: nothing else."""
+
+    method: MethodName = "naive"
+    """What the user called it: a label for tables. The fields below are what is trained."""
+    distribution: Distribution = "uniform"
+    """Training inputs: each entry uniform, or the sparse law g(z) ∝ 1/√(N−z+1) of non-zero counts."""
+    fill: Fill = "zero"
+    """Sparse entries are filled from {0..q−1} (zero: the paper) or {1..q−1} (nonzero)."""
+    moduli: tuple[int, ...] = (1,)
+    """The multipliers m_j; the first is 1 and is what inference reads."""
+    weights: tuple[float, ...] = (1.0,)
+    """The weight w_j of each modulus; they sum to 1."""
+    draw: Draw = "expected"
+    """sampled: one modulus a sample, afresh at each visit (Eq. 1); fixed: once a sample for good; batched: one
+    modulus a batch; expected: the weighted sum of all the losses."""
+    alpha: float = 0.0
+    """Weight of the regulariser ‖p‖² + 1/‖p‖² on the angular output (the sparse method's collapse guard)."""
+
+    @property
+    def k(self) -> int | None:
+        """The paper's K, where there is one auxiliary modulus."""
+        return self.moduli[1] if len(self.moduli) == 2 else None
+
+    @property
+    def r(self) -> float | None:
+        """The paper's r, where there is one auxiliary modulus."""
+        return self.weights[1] if len(self.moduli) == 2 else None
+
+    def _validate(self) -> None:
+        m, w = self.moduli, self.weights
+        require(
+            bool(m) and m[0] == 1, f"--moduli is {listed(m)}, but the first must be 1, the modulus q itself."
+        )
+        require(
+            len(set(m)) == len(m) and min(m) >= 1,
+            f"--moduli is {listed(m)}, but they must be distinct and ≥ 1.",
+        )
+        require(
+            len(w) == len(m),
+            f"--weights has {len(w)} values and --moduli {len(m)}: give one weight a modulus.",
+        )
+        require(all(0 < v <= 1 for v in w), f"--weights is {listed(w)}, but each must lie in (0, 1].")
+        require(
+            abs(sum(w) - 1) < 1e-6, f"--weights is {listed(w)}, which sums to {sum(w):g}; make it sum to 1."
+        )
+        require(self.alpha >= 0, f"--alpha is {self.alpha:g}, but a penalty's weight is 0 or more.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model(Checked):
+    """The encoder; the defaults are the paper's."""
+
+    embedding: Embedding = "angular"
+    """token: Approach 1, K·q classes; angular: Approach 2, a point on a circle for each modulus."""
+    layers: int = 4
+    heads: int = 4
+    width: int = 256
+    """Embedding dimension D."""
+    hidden: int = 2048
+    """Width of the feed-forward layer."""
+    norm: Norm = "pre"
+    final_norm: bool = True
+    """A layer norm between the last block and the read-out."""
+    bias: bool = True
+    init: str = "default"
+    """default: PyTorch's own; or a number σ: linear and embedding weights N(0, σ²), biases 0."""
+    dropout: float = 0.0
+    pooling: Pooling = "cls"
+    """How N hidden states become one: a learned token in front, their mean, maximum, or all of them."""
+    activation: Activation = "relu"
+
+    @property
+    def sigma(self) -> float | None:
+        """The standard deviation of the initial weights, or None for PyTorch's defaults."""
+        return None if self.init == "default" else float(self.init)
+
+    def _validate(self) -> None:
+        for name in ("layers", "heads", "width", "hidden"):
+            require(getattr(self, name) >= 1, f"--{name} is {getattr(self, name)}, but must be 1 or more.")
+        require(
+            self.width % self.heads == 0,
+            f"--width {self.width} does not divide into --heads {self.heads}: choose a multiple.",
+        )
+        require(0 <= self.dropout < 1, f"--dropout is {self.dropout:g}, but must lie in [0, 1).")
+        sigma = number(self.init)
+        require(
+            self.init == "default" or (sigma is not None and sigma > 0),
+            f"--init is {self.init!r}; give 'default' or a positive standard deviation such as 0.02.",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training(Checked):
+    """How it is learned; the defaults are the paper's."""
+
+    samples: int = 100_000
+    """Distinct training inputs, drawn from the seed and reused each epoch."""
+    data: str = ""
+    """A .npz file with an array x to train on in place of drawn inputs; --samples is then its length."""
+    data_sha256: str = ""
+    """Digest of that file's arrays, so that a run names its data and not merely a path."""
+    epochs: int = 10
+    batch: int = 250
+    lr: float = 3e-5
+    warmup: float = 0.05
+    """Share of the steps over which the learning rate rises from 0; it then falls linearly to 0."""
+    beta1: float = 0.9
+    beta2: float = 0.999
+    weight_decay: float = 0.1
+    clip: float = 0.0
+    """Largest gradient norm of a model; 0 is no clipping."""
+    precision: Precision = "auto"
+    """Arithmetic of the trunk; master weights, read-out and loss are always fp32."""
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return self.samples // self.batch
+
+    @property
+    def steps(self) -> int:
+        return self.steps_per_epoch * self.epochs
+
+    def _validate(self) -> None:
+        for name in ("samples", "epochs", "batch"):
+            require(getattr(self, name) >= 1, f"--{name} is {getattr(self, name)}, but must be 1 or more.")
+        require(
+            self.batch <= self.samples,
+            f"--batch {self.batch} is larger than --samples {self.samples}: no full batch can be made.",
+        )
+        require(0 < self.lr < math.inf, f"--lr is {self.lr:g}, but a learning rate is a positive number.")
+        require(0 <= self.warmup < 1, f"--warmup is {self.warmup:g}, but is a share of the steps in [0, 1).")
+        for name in ("beta1", "beta2"):
+            require(
+                0 <= getattr(self, name) < 1, f"--{name} is {getattr(self, name):g}, but must lie in [0, 1)."
+            )
+        require(self.weight_decay >= 0, f"--weight-decay is {self.weight_decay:g}, but must be 0 or more.")
+        require(self.clip >= 0, f"--clip is {self.clip:g}, but is a norm, or 0 for no clipping.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig(Checked):
+    """One run: everything that decides its result, and nothing else."""
+
+    problem: Problem = field(default_factory=Problem)
+    method: Method = field(default_factory=Method)
+    model: Model = field(default_factory=Model)
+    training: Training = field(default_factory=Training)
+    seed: int = 0
+
+    def _validate(self) -> None:
+        require(0 <= self.seed < 2**63, f"--seed is {self.seed}, but must lie in 0..2^63−1.")
+        n, q = self.problem.n, self.problem.q
+        require(
+            max(self.method.moduli) * q < 2**53,
+            f"The modulus {max(self.method.moduli)}·{q} passes 2^53, beyond exact angles: choose a smaller K.",
+        )
+        require(
+            self.method.fill == "zero" or q > 2 or self.method.distribution == "uniform" or n == 1,
+            "With --q 2 and --fill nonzero every filled entry is 1: use --fill zero or a larger --q.",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form, with its format version."""
+        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
+        return {"format": FORMAT} | plain
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read the JSON form back; an unknown version or field is refused by name."""
+        require(isinstance(data, Mapping), "A configuration must be a JSON object.")
+        version = data.get("format")
+        require(
+            version == FORMAT,
+            f"This configuration has format {version!r}; this version of auxmod reads format {FORMAT}.",
+        )
+        known = {"format", "seed", *GROUPS}
+        require(
+            set(data) == known, f"A configuration has the parts {sorted(known)}, but this one {sorted(data)}."
+        )
+        parts: dict[str, Any] = {}
+        for name, kind in GROUPS.items():
+            require(isinstance(data[name], Mapping), f"The configuration's {name!r} must be an object.")
+            expected = {f.name for f in dataclasses.fields(kind)}
+            odd = set(data[name]) ^ expected
+            require(not odd, f"The configuration's {name!r} has unknown or missing fields: {sorted(odd)}.")
+            parts[name] = kind(**data[name])
+        return cls(seed=data["seed"], **parts)
+
+    @property
+    def hash(self) -> str:
+        """Twelve hexadecimal digits that name this run: equal runs have equal hashes, on any machine."""
+        plain = self.to_dict()
+        del plain["training"]["data"]  # where the file lies does not matter; what is in it (its digest) does
+        del plain["method"]["method"]  # nor does the label of a method
+        text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+GROUPS: dict[str, type[Any]] = {"problem": Problem, "method": Method, "model": Model, "training": Training}
+"""The parts of a run by name."""

@@ -1,0 +1,1 @@
+"""Many runs: the store, sweeps, recipes. Imports learning and what it imports."""

@@ -1,0 +1,1 @@
+"""How a run is learned: model, objective, engine. Imports config and problem."""

@@ -1,0 +1,1 @@
+"""The mathematics: inputs, labels, metrics, theory. Imports config alone."""

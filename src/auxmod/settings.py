@@ -1,0 +1,101 @@
+"""Flat settings ↔ a run: the names that flags, files, sweeps and the Python API share.
+
+All fields of a run's parts have different names, so a run is equally a flat dictionary. Here too a method's
+*name* becomes its values: the one place that knows what `naive`, `sparse`, `aux` and `ladder` mean.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, get_args
+
+from auxmod.checked import is_int
+from auxmod.config import GROUPS, Embedding, Method, MethodName, Model, Problem, RunConfig, Training
+from auxmod.errors import require
+
+SETTINGS = {f.name: group for group, kind in GROUPS.items() for f in dataclasses.fields(kind)}
+"""Each flat setting and the part of a run it belongs to."""
+
+
+def build(**settings: Any) -> RunConfig:
+    """Build a run from flat settings: any field's name, and ``k``, ``r`` for the paper's method.
+
+    >>> build(n=16, q=97, method="aux", k=5, r=0.4).method.moduli
+    (1, 5)
+    """
+    groups: dict[str, dict[str, Any]] = {name: {} for name in GROUPS}
+    seed = settings.pop("seed", 0)
+    sugar = {name: settings.pop(name) for name in ("k", "r") if name in settings}
+    for name, value in settings.items():
+        require(
+            name in SETTINGS,
+            f"There is no setting {name!r}; known are: {', '.join(sorted(SETTINGS))}, k, r, seed.",
+        )
+        groups[SETTINGS[name]][name] = value
+    problem, model = Problem(**groups["problem"]), Model(**groups["model"])
+    method = resolve_method(problem.n, model.embedding, **sugar, **groups["method"])
+    return RunConfig(
+        problem=problem, method=method, model=model, training=Training(**groups["training"]), seed=seed
+    )
+
+
+def flatten(config: RunConfig) -> dict[str, Any]:
+    """The inverse of :func:`build`."""
+    flat = {name: getattr(getattr(config, group), name) for name, group in SETTINGS.items()}
+    return flat | {"seed": config.seed}
+
+
+def resolve_method(
+    n: int,
+    embedding: Embedding,
+    *,
+    method: MethodName | None = None,
+    k: int | None = None,
+    r: float | None = None,
+    moduli: tuple[int, ...] | None = None,
+    weights: tuple[float, ...] | None = None,
+    **given: Any,
+) -> Method:
+    """Turn a method's name and the paper's K and r into its values; anything given explicitly wins."""
+    name = method or ("custom" if moduli else "aux")
+    known = get_args(MethodName)
+    require(name in known, f"--method is {name!r}; choose one of {', '.join(known)}.")
+    require(
+        name == "aux" or (k is None and r is None),
+        f"--k and --r belong to --method aux, not to {name!r}: leave them out, or use --moduli and --weights.",
+    )
+    if moduli is not None:
+        require(k is None and r is None, "Give either --moduli and --weights, or --k and --r, not both.")
+        values: dict[str, Any] = {"moduli": moduli, "weights": weights or (1 / len(moduli),) * len(moduli)}
+    elif name == "aux":
+        values = _aux(4 if k is None else k, 0.3 if r is None else r)
+    elif name == "ladder":
+        values = _ladder(n)
+    else:
+        require(name != "custom", "--method custom needs --moduli, such as --moduli 1,2,4.")
+        values = {"moduli": (1,), "weights": (1.0,)}
+    if weights is not None:
+        values["weights"] = weights
+    if name == "sparse":  # Saxena et al.: α = 1e-4 for addition; undefined for tokens
+        values |= {"distribution": "sparse", "alpha": 1e-4 if embedding == "angular" else 0.0}
+    values["draw"] = "sampled" if name == "aux" else "expected"
+    chosen = values | {key: value for key, value in given.items() if value is not None}
+    require(
+        embedding == "angular" or not chosen.get("alpha"),
+        "--alpha penalises an angular output's length and has no meaning for --embedding token: leave it out.",
+    )
+    return Method(method=name, **chosen)
+
+
+def _aux(k: int, r: float) -> dict[str, Any]:
+    require(is_int(k) and k >= 2, f"--k is {k}, but the auxiliary modulus K·q needs a whole K of at least 2.")
+    require(0 < float(r) < 1, f"--r is {r:g}, but is a probability strictly between 0 and 1.")
+    return {"moduli": (1, int(k)), "weights": (1.0 - float(r), float(r))}
+
+
+def _ladder(n: int) -> dict[str, Any]:
+    """Powers of two up to the first that is at least N: the last rung never wraps. Half the weight is q's."""
+    rungs = max(1, math.ceil(math.log2(n)))
+    moduli = tuple(2**j for j in range(rungs + 1))
+    return {"moduli": moduli, "weights": (0.5, *(0.5 / rungs for _ in range(rungs)))}

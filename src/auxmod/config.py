@@ -165,6 +165,8 @@ class Training(Checked):
     """Largest gradient norm of a model; 0 is no clipping."""
     precision: Precision = "auto"
     """Arithmetic of the trunk; master weights, read-out and loss are always fp32."""
+    test_samples: int = 1_000_000
+    """Uniform inputs that the final figures are measured on; the same ones for every run of a problem."""
 
     @property
     def steps_per_epoch(self) -> int:
@@ -175,8 +177,9 @@ class Training(Checked):
         return self.steps_per_epoch * self.epochs
 
     def _validate(self) -> None:
-        for name in ("samples", "epochs", "batch"):
-            require(getattr(self, name) >= 1, f"--{name} is {getattr(self, name)}, but must be 1 or more.")
+        for name in ("samples", "epochs", "batch", "test_samples"):
+            flag = name.replace("_", "-")
+            require(getattr(self, name) >= 1, f"--{flag} is {getattr(self, name)}, but must be 1 or more.")
         require(
             self.batch <= self.samples,
             f"--batch {self.batch} is larger than --samples {self.samples}: no full batch can be made.",

@@ -1,0 +1,91 @@
+"""Weights and training state on disk: safetensors, no pickle, nothing that runs when it is loaded.
+
+A model is two files, `config.json` and `model.safetensors`; what a run needs beside them to go on exactly is
+`state.safetensors`. Every file is written atomically and names the run it belongs to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as to_bytes
+from torch import Tensor
+
+from auxmod.config import RunConfig
+from auxmod.errors import UserError, require
+from auxmod.files import read_json, write_bytes, write_json
+from auxmod.learning.engine import Ensemble, make_encoder
+from auxmod.learning.model import Encoder
+
+MODEL, STATE, CONFIG = "model.safetensors", "state.safetensors", "config.json"
+
+
+def save_model(directory: Path, encoder: Encoder, member: int, config: RunConfig) -> None:
+    """Write one member as a model of its own: without the member axis, and without a shared head's padding."""
+    directory.mkdir(parents=True, exist_ok=True)
+    shapes = {name: p.shape[1:] for name, p in _empty(config).named_parameters()}
+    tensors = {
+        name: p.detach()[member][tuple(slice(size) for size in shapes[name])].contiguous().cpu()
+        for name, p in encoder.named_parameters()
+    }
+    write_json(directory / CONFIG, config.to_dict())
+    write_bytes(directory / MODEL, to_bytes(tensors, metadata={"run": config.hash, "format": "1"}))
+
+
+def load_model(directory: Path, device: torch.device) -> tuple[Encoder, RunConfig]:
+    """Read a model back as an ensemble of one."""
+    require(directory.is_dir(), f"{directory} is not a run: there is no such directory.")
+    path = directory / CONFIG
+    require(path.is_file(), f"{directory} is not a run: it has no {CONFIG}.")
+    try:
+        config = RunConfig.from_dict(read_json(path))
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    tensors = _read(directory / MODEL, config.hash)
+    encoder = _empty(config)
+    wanted = {name: p.shape[1:] for name, p in encoder.named_parameters()}
+    found = {name: t.shape for name, t in tensors.items()}
+    require(wanted == found, f"{directory / MODEL} does not hold the model that {CONFIG} describes.")
+    encoder.load_state_dict({name: t[None] for name, t in tensors.items()}, assign=True)
+    return encoder.to(device).eval(), config
+
+
+def save_state(path: Path, ensemble: Ensemble) -> None:
+    """Write all that an ensemble needs to go on from here."""
+    tensors = {name: t.detach().contiguous().cpu() for name, t in ensemble.snapshot().items()}
+    write_bytes(path, to_bytes(tensors, metadata={"run": _name(ensemble.configs), "format": "1"}))
+
+
+def load_state(path: Path, ensemble: Ensemble) -> None:
+    """Put an ensemble where :func:`save_state` left it."""
+    tensors = _read(path, _name(ensemble.configs))
+    wanted = {name: t.shape for name, t in ensemble.snapshot().items()}
+    require(
+        wanted == {name: t.shape for name, t in tensors.items()},
+        f"{path} is the state of a differently shaped run: delete it to start over.",
+    )
+    ensemble.restore(tensors)
+
+
+def _name(configs: Sequence[RunConfig]) -> str:
+    return ",".join(c.hash for c in configs)
+
+
+def _empty(config: RunConfig) -> Encoder:
+    with torch.device("meta"):
+        return make_encoder([config])
+
+
+def _read(path: Path, run: str) -> dict[str, Tensor]:
+    require(path.is_file(), f"There is no {path.name} in {path.parent}: the run has not saved one yet.")
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path} is damaged or not a safetensors file ({error}).") from None
+    require(metadata.get("run") == run, f"{path} belongs to another run than the {CONFIG} beside it.")
+    return tensors

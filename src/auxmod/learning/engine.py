@@ -1,0 +1,254 @@
+"""How an ensemble of runs is learned: data, step, schedule, evaluation. Yields events; writes no file.
+
+An :class:`Ensemble` is E runs of one shape trained at once; one run is E = 1. All of it lives on the device.
+Everything random is a function of a run's seed and the step, so a run can stop after any event and go on later
+from its :meth:`~Ensemble.snapshot` as if it had not, and a member learns what it would learn alone.
+
+Shapes: E members, S samples, B batch, N terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from auxmod.config import Distribution, Fill, RunConfig
+from auxmod.errors import require
+from auxmod.learning.capture import captured, compiled
+from auxmod.learning.initial import initialise
+from auxmod.learning.model import Dropout, Encoder
+from auxmod.learning.objective import Objective
+from auxmod.learning.optimiser import Hyper, OptimiserState, gather_parameters, update
+from auxmod.learning.precision import resolve_precision, trunk_dtype
+from auxmod.problem import labels, metrics, rng, sampling
+
+VALIDATION_SAMPLES = 2_000
+LOGS, EVALUATIONS = 200, 10
+"""How often in a run the loss is logged, and how often the held-out accuracy is."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A point of the learning curve. The lists have one entry a member."""
+
+    step: int
+    steps: int
+    loss: list[float]
+    """Mean training loss since the last event."""
+    accuracy: list[float] | None
+    """Match accuracy on held-out inputs, where it was measured."""
+    dead: list[int | None]
+    """The step at which a member's loss stopped being finite."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The end: each member's figures, or None for one whose loss stopped being finite."""
+
+    scores: list[dict[str, Any] | None]
+    dead: list[int | None]
+
+
+def shape_of(config: RunConfig) -> tuple[Any, ...]:
+    """What runs must share to ride in one ensemble; all else may differ."""
+    m, t = config.model, config.training
+    structure = tuple(getattr(m, f.name) for f in fields(m) if f.name != "init")
+    table = config.problem.q if m.embedding == "token" else None
+    moduli = len(config.method.moduli)
+    return (config.problem.n, table, moduli, structure, t.samples, t.batch, t.precision, t.test_samples)
+
+
+def make_encoder(configs: Sequence[RunConfig]) -> Encoder:
+    """An encoder, not yet filled, that serves every run of the ensemble: token heads pad to the largest K·q."""
+    model, n, J = configs[0].model, configs[0].problem.n, len(configs[0].method.moduli)
+    classes = max(max(c.method.moduli) * c.problem.q for c in configs)
+    token = model.embedding == "token"
+    inputs, outputs = (max(c.problem.q for c in configs), classes) if token else (2 * J, 2 * J)
+    return Encoder(model, n, inputs, outputs, len(configs))
+
+
+class Ensemble:
+    """E runs of one shape, on one device."""
+
+    def __init__(
+        self,
+        configs: Sequence[RunConfig],
+        device: torch.device,
+        data: Sequence[np.ndarray[Any, Any] | None] | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        """``data`` gives a run's own inputs (S, N) in place of drawn ones; ``dtype`` is the master weights'."""
+        require(len({shape_of(c) for c in configs}) == 1, "Only runs of one shape can be trained together.")
+        self.configs, self.device = list(configs), device
+        first = self.configs[0]
+        self.training, self.n = first.training, first.problem.n
+        self.steps = max(c.training.steps for c in configs)
+        self.precision = resolve_precision(self.training.precision, device)
+        self.trunk = dtype if dtype == torch.float64 else trunk_dtype(self.precision)
+
+        with torch.device(device):
+            self.encoder = make_encoder(configs).to(dtype)
+        for e, c in enumerate(configs):
+            initialise(self.encoder, e, c.seed, c.model.sigma)
+        self.objective, self.hyper = Objective.of(configs, device), Hyper.of(configs, device)
+        parameters, self.gradient_views, self.gradients = gather_parameters(self.encoder)
+        self.state = OptimiserState.start(parameters, scaled=self.precision == "fp16")
+        self.step_number = torch.zeros((), dtype=torch.int64, device=device)
+        self.loss_sum = torch.zeros(len(configs), dtype=dtype, device=device)
+
+        given = data or [None] * len(configs)
+        self.x = torch.stack([training_inputs(c, device, own) for c, own in zip(configs, given, strict=True)])
+        self.sums = labels.sums(self.x)
+        self.order = torch.zeros(self.x.shape[:2], dtype=torch.int64, device=device)
+        self.dropout_keys = torch.tensor([rng.key(c.seed, "dropout") for c in configs], device=device)
+        self._losses, self._update = compiled(self._forward_losses, device), compiled(update, device)
+        self._outputs = compiled(self._forward, device)
+
+    # -- one step ---------------------------------------------------------------------------------------------
+
+    def _batch(self) -> tuple[Tensor, Tensor, Tensor]:
+        """This step's samples: their indices (E, B), inputs (E, B, N) and sums (E, B)."""
+        E, S, N = self.x.shape
+        B = self.training.batch
+        place = self.step_number % (S // B) * B + torch.arange(B, device=self.device)
+        index = self.order.index_select(1, place)
+        flat = (index + S * torch.arange(E, device=self.device)[:, None]).flatten()
+        return index, self.x.view(E * S, N)[flat].view(E, B, N), self.sums.view(-1)[flat].view(E, B)
+
+    def _forward(self, x: Tensor, dropout: Dropout | None = None) -> Tensor:
+        features = self.objective.features(x)
+        if features.is_floating_point():
+            features = features.to(self.state.parameters.dtype)
+        outputs: Tensor = self.encoder(features, self.trunk, dropout)
+        return outputs
+
+    def _forward_losses(self) -> Tensor:
+        index, x, total = self._batch()
+        rate = self.encoder.model.dropout
+        dropout = Dropout(rate, self.dropout_keys, self.step_number) if rate else None
+        return self.objective.losses(self._forward(x, dropout), total, index, self.step_number)
+
+    def step(self) -> None:
+        """Gather, forward, backward, update, log: everything that a captured step replays."""
+        losses = self._losses()
+        gradients = torch.autograd.grad((losses * self.state.scale).sum(), list(self.encoder.parameters()))
+        with torch.no_grad():
+            torch._foreach_copy_(self.gradient_views, list(gradients))
+            losses = losses.detach()
+            self._update(self.state, self.gradients, losses, self.step_number, self.hyper)
+            self.loss_sum.add_(losses)
+            self.step_number.add_(1)
+
+    # -- the whole run ----------------------------------------------------------------------------------------
+
+    def fit(self) -> Iterator[Progress | Finished]:
+        """Train from where the ensemble stands to the end."""
+        at = int(self.step_number)
+        per_epoch = self.training.steps_per_epoch
+        log_every, eval_every = max(1, self.steps // LOGS), max(1, self.steps // EVALUATIONS)
+        self._draw_order(at // per_epoch)
+        replay = captured(self.step, self._changing(), self.device) if at < self.steps else self.step
+        logged = at
+        while at < self.steps:
+            if at % per_epoch == 0:
+                self._draw_order(at // per_epoch)
+            replay()
+            at += 1
+            if at % log_every == 0 or at == self.steps:
+                loss = (self.loss_sum / (at - logged)).tolist()
+                self.loss_sum.zero_()
+                logged = at
+                dead = self.dead()
+                measured = at % eval_every < log_every or at == self.steps
+                accuracy = self._accuracy() if measured else None
+                yield Progress(at, self.steps, loss, accuracy, dead)
+                if None not in dead:
+                    break
+        yield self._finish()
+
+    def _finish(self) -> Finished:
+        dead = self.dead()
+        scores: list[dict[str, Any] | None] = [None] * len(dead)
+        if None in dead:
+            scores = [*self.evaluate(self.training.test_samples)]
+        return Finished([None if d is not None else s for d, s in zip(dead, scores, strict=True)], dead)
+
+    def _draw_order(self, epoch: int) -> None:
+        for e, c in enumerate(self.configs):
+            self.order[e] = rng.permutation(rng.key(c.seed, "order", epoch), self.order.shape[1], self.device)
+
+    def _accuracy(self) -> list[float]:
+        return [row["match"] for row in self.evaluate(VALIDATION_SAMPLES, stream="validation")]
+
+    def dead(self) -> list[int | None]:
+        """The step at which each member's loss stopped being finite, None for those that live."""
+        return [None if at < 0 else at for at in self.state.dead.tolist()]
+
+    @torch.no_grad()
+    def evaluate(
+        self,
+        samples: int,
+        stream: str = "test",
+        distribution: Distribution = "uniform",
+        fill: Fill = "zero",
+        taus: tuple[float, ...] = metrics.TAUS,
+    ) -> list[dict[str, Any]]:
+        """Each member's figures on ``samples`` inputs that no run trains on."""
+        tally = metrics.Tally.empty(self.objective.q, self.n, taus)
+        qs = [c.problem.q for c in self.configs]
+        for start, count in chunks(samples, self._rows_at_once()):
+            common: dict[str, Any] = {"stream": stream, "start": start, "count": count, "device": self.device}
+            draw = partial(sampling.inputs, distribution, fill, seed=sampling.TEST_SEED, n=self.n, **common)
+            drawn = {q: draw(q=q) for q in set(qs)}
+            x = torch.stack([drawn[q] for q in qs])
+            tally.add(self.objective.decode(self._outputs(x)), x)
+        return tally.report(self.objective.embedding)
+
+    def _rows_at_once(self) -> int:
+        """Samples a chunk of an evaluation: enough to fill the device, few enough to fit its memory."""
+        elements = 2**31 if self.device.type == "cuda" else 2**24
+        widest = self.encoder.model.hidden * (self.n + 1) + self.encoder.outputs
+        return max(1, elements // (widest * len(self.configs)))
+
+    # -- stopping and going on --------------------------------------------------------------------------------
+
+    def _changing(self) -> list[Tensor]:
+        return [*vars(self.state).values(), self.step_number, self.loss_sum]
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """Everything needed to go on from an event, by name: views, to be saved before the next step."""
+        return {**vars(self.state), "step": self.step_number}
+
+    def restore(self, snapshot: dict[str, Tensor]) -> None:
+        """Go back to a :meth:`snapshot`."""
+        for name, tensor in self.snapshot().items():
+            tensor.copy_(snapshot[name])
+
+
+def chunks(total: int, size: int) -> Iterator[tuple[int, int]]:
+    """(start, count) pairs that cover 0..total−1."""
+    for start in range(0, total, size):
+        yield start, min(size, total - start)
+
+
+def training_inputs(config: RunConfig, device: torch.device, own: np.ndarray[Any, Any] | None = None) -> Tensor:
+    """What a run trains on, int32 (S, N)."""
+    if own is not None:
+        return torch.from_numpy(own).to(device, torch.int32)
+    return sampling.inputs(
+        config.method.distribution,
+        config.method.fill,
+        seed=config.seed,
+        stream="train",
+        start=0,
+        count=config.training.samples,
+        n=config.problem.n,
+        q=config.problem.q,
+        device=device,
+    )

@@ -1,0 +1,48 @@
+"""How an encoder starts. A member's weights are a function of its seed and the parameters' names alone.
+
+| parameter                | init = default (PyTorch's own)           | init = σ  |
+|--------------------------|------------------------------------------|-----------|
+| embedding table, `cls`   | N(0, 1)                                  | N(0, σ²)  |
+| attention in (`qkv`)     | Xavier uniform, ±√(6 / (inputs+outputs)) | N(0, σ²)  |
+| every other weight       | Kaiming uniform, ±1/√inputs              | N(0, σ²)  |
+| biases of attention      | 0                                        | 0         |
+| other biases             | uniform, ±1/√inputs                      | 0         |
+| norms                    | weight 1, bias 0                         | the same  |
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from auxmod.learning.model import Encoder, Linear
+from auxmod.problem import rng
+
+
+@torch.no_grad()
+def initialise(encoder: Encoder, member: int, seed: int, sigma: float | None) -> None:
+    """Fill one member's parameters, in place."""
+    for path, module in encoder.named_modules():
+        for name, parameter in module.named_parameters(recurse=False):
+            full = f"{path}.{name}".lstrip(".")
+            values = _initial(module, full, parameter[member], rng.key(seed, "init", full), sigma)
+            parameter[member].copy_(values)
+
+
+def _initial(module: nn.Module, name: str, like: Tensor, key: int, sigma: float | None) -> Tensor:
+    path, _, kind = name.rpartition(".")
+    if path.rpartition(".")[2].startswith("norm"):
+        return torch.ones_like(like) if kind == "weight" else torch.zeros_like(like)
+    counter = torch.arange(like.numel(), device=like.device).view_as(like)
+    if not isinstance(module, Linear):  # the embedding table and the cls token
+        return rng.normals(key, counter) * (1.0 if sigma is None else sigma)
+    if sigma is not None:
+        return rng.normals(key, counter) * sigma if kind == "weight" else torch.zeros_like(like)
+    outputs, inputs = module.weight.shape[1:]
+    attention_in = path.endswith(".qkv")
+    if kind == "bias" and (attention_in or path.endswith(".out")):
+        return torch.zeros_like(like)
+    bound = math.sqrt(6 / (inputs + outputs)) if attention_in else 1 / math.sqrt(inputs)
+    return (2 * rng.uniforms(key, counter) - 1) * bound

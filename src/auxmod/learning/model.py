@@ -1,0 +1,175 @@
+"""The encoder, E members at once: every parameter has a leading member axis, and one run is E = 1.
+
+There is one implementation, equal to `torch.nn.TransformerEncoder` member by member (`plain` builds that twin,
+and tests compare outputs and gradients). It knows nothing of moduli, labels or training. The trunk (blocks)
+computes in the dtype it is asked for; embedding, read-out and all master weights are float32.
+
+Shapes: E members, B batch, N positions (terms, and one more in front with `cls` pooling), D width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from auxmod.config import Model
+from auxmod.problem import rng
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """Dropout whose masks are a function of (member's key, step, site, element), as all randomness is here."""
+
+    rate: float
+    keys: Tensor
+    """One key a member, int64 (E,)."""
+    step: Tensor
+
+    def __call__(self, x: Tensor, site: int) -> Tensor:
+        keys = rng.bits(rng.bits(self.keys, self.step), torch.full_like(self.step, site))
+        elements = torch.arange(x[0].numel(), device=x.device)
+        kept = rng.uniforms(keys[:, None], elements) >= self.rate
+        return x * kept.view_as(x) / (1 - self.rate)
+
+
+class Linear(nn.Module):
+    """E linear maps side by side."""
+
+    def __init__(self, members: int, inputs: int, outputs: int, bias: bool) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(members, outputs, inputs))
+        self.bias = nn.Parameter(torch.empty(members, outputs)) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(E, rows, inputs) → (E, rows, outputs), in x's dtype."""
+        weight = self.weight.to(x.dtype)
+        bias = None if self.bias is None else self.bias.to(x.dtype)
+        if len(weight) == 1:
+            return F.linear(x[0], weight[0], None if bias is None else bias[0])[None]
+        if bias is None:
+            return torch.bmm(x, weight.mT)
+        return torch.baddbmm(bias[:, None], x, weight.mT)
+
+
+class LayerNorm(nn.Module):
+    """E layer norms side by side, computed in the precision of the master weights."""
+
+    def __init__(self, members: int, width: int, bias: bool) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(members, width))
+        self.bias = nn.Parameter(torch.empty(members, width)) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(E, rows, D) → (E, rows, D), float32."""
+        x, size = x.to(self.weight.dtype), x.shape[-1:]
+        if len(self.weight) == 1:
+            return F.layer_norm(x, size, self.weight[0], None if self.bias is None else self.bias[0])
+        y = F.layer_norm(x, size) * self.weight[:, None]
+        return y if self.bias is None else y + self.bias[:, None]
+
+
+class Embedding(nn.Module):
+    """E tables side by side."""
+
+    def __init__(self, members: int, rows: int, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(members, rows, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Tokens (E, B, N) → (E, B, N, D)."""
+        E, rows, width = self.weight.shape
+        offset = rows * torch.arange(E, device=x.device).view(E, 1, 1)
+        return F.embedding(x + offset, self.weight.view(E * rows, width))
+
+
+class Block(nn.Module):
+    """Attention, then a feed-forward layer, each with a residual and a norm before or after it."""
+
+    def __init__(self, model: Model, members: int) -> None:
+        super().__init__()
+        D, E, bias = model.width, members, model.bias
+        self.heads, self.pre = model.heads, model.norm == "pre"
+        self.activation = F.relu if model.activation == "relu" else F.gelu
+        self.norm1, self.norm2 = LayerNorm(E, D, bias), LayerNorm(E, D, bias)
+        self.qkv, self.out = Linear(E, D, 3 * D, bias), Linear(E, D, D, bias)
+        self.up, self.down = Linear(E, D, model.hidden, bias), Linear(E, model.hidden, D, bias)
+
+    def forward(self, x: Tensor, n: int, dtype: torch.dtype, dropout: Dropout | None, site: int) -> Tensor:
+        """The float32 residual stream (E, B·N, D) → the same; sub-layers compute in ``dtype``."""
+        if self.pre:
+            x = x + self.attend(self.norm1(x).to(dtype), n, dropout, site)
+            x = x + self.feed(self.norm2(x).to(dtype), dropout, site)
+        else:
+            x = self.norm1(x + self.attend(x.to(dtype), n, dropout, site))
+            x = self.norm2(x + self.feed(x.to(dtype), dropout, site))
+        return x
+
+    def attend(self, x: Tensor, n: int, dropout: Dropout | None, site: int) -> Tensor:
+        """Self-attention among the ``n`` positions of each sample."""
+        E, rows, D = x.shape
+        qkv: Tensor = self.qkv(x).view(E * rows // n, n, 3, self.heads, D // self.heads)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4)  # each (E·B, heads, N, D/heads)
+        if dropout is None:
+            mixed = F.scaled_dot_product_attention(q, k, v)
+        else:
+            weights = torch.softmax((q * (D // self.heads) ** -0.5) @ k.mT, -1)
+            mixed = dropout(weights.view(E, -1), site).view_as(weights) @ v
+        y: Tensor = self.out(mixed.transpose(1, 2).reshape(E, rows, D))
+        return y if dropout is None else dropout(y, site + 1)
+
+    def feed(self, x: Tensor, dropout: Dropout | None, site: int) -> Tensor:
+        """The feed-forward layer, position by position."""
+        hidden = self.activation(self.up(x))
+        y: Tensor = self.down(hidden if dropout is None else dropout(hidden, site + 2))
+        return y if dropout is None else dropout(y, site + 3)
+
+
+class Encoder(nn.Module):
+    """Embedding → blocks → pooling → read-out, for E members.
+
+    Token: ``inputs`` rows of the table (q); angular: ``inputs`` features a term (two a modulus). ``outputs``
+    classes or coordinates.
+    """
+
+    def __init__(self, model: Model, n: int, inputs: int, outputs: int, members: int = 1) -> None:
+        super().__init__()
+        D, E, bias = model.width, members, model.bias
+        self.model, self.n, self.inputs, self.outputs, self.members = model, n, inputs, outputs, members
+        self.embed = Embedding(E, inputs, D) if model.embedding == "token" else Linear(E, inputs, D, bias)
+        self.cls = nn.Parameter(torch.empty(E, D)) if model.pooling == "cls" else None
+        self.blocks = nn.ModuleList(Block(model, E) for _ in range(model.layers))
+        self.norm = LayerNorm(E, D, bias) if model.final_norm else nn.Identity()
+        self.head = Linear(E, D * n if model.pooling == "flatten" else D, outputs, bias)
+
+    def forward(self, x: Tensor, dtype: torch.dtype = torch.float32, dropout: Dropout | None = None) -> Tensor:
+        """Tokens (E, B, N) or features (E, B, N, inputs) → outputs (E, B, outputs), float32."""
+        h = self.embedded(x)
+        E, B, N, D = h.shape
+        h = h.reshape(E, B * N, D)
+        for layer, block in enumerate(self.blocks):
+            h = block(h, N, dtype, dropout, 4 * layer)
+        outputs: Tensor = self.head(self.pooled(h, N))
+        return outputs
+
+    def embedded(self, x: Tensor) -> Tensor:
+        """The first residual stream (E, B, N, D), with the learned token in front where there is one."""
+        E, B, N = x.shape[:3]
+        h: Tensor = self.embed(x) if isinstance(self.embed, Embedding) else self.embed(x.reshape(E, B * N, -1))
+        h = h.view(E, B, N, -1)
+        if self.cls is None:
+            return h
+        return torch.cat((self.cls[:, None, None].expand(E, B, 1, -1), h), 2)
+
+    def pooled(self, h: Tensor, n: int) -> Tensor:
+        """The last residual stream (E, B·N, D) → what the read-out sees (E, B, D or N·D)."""
+        E, rows, D = h.shape
+        if self.model.pooling == "cls":  # the norm acts on each position alone: only one is needed
+            first: Tensor = self.norm(h[:, ::n])
+            return first
+        h = self.norm(h).view(E, rows // n, n, D)
+        if self.model.pooling == "mean":
+            return h.mean(2)
+        return h.amax(2) if self.model.pooling == "max" else h.flatten(2)

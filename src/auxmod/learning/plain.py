@@ -1,0 +1,79 @@
+"""The same model in plain PyTorch: `nn.TransformerEncoder`, an embedding and a linear read-out.
+
+What a user would write by hand: the tests' oracle, the benchmark's yardstick, and what `to_torch` gives.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from auxmod.config import Model
+from auxmod.learning.model import Block, Encoder, Linear
+
+
+class PlainModel(nn.Module):
+    """One model: tokens (B, N) or features (B, N, inputs) → outputs (B, outputs)."""
+
+    def __init__(self, model: Model, n: int, inputs: int, outputs: int) -> None:
+        super().__init__()
+        D, bias = model.width, model.bias
+        self.pooling = model.pooling
+        self.embed: nn.Module = (
+            nn.Embedding(inputs, D) if model.embedding == "token" else nn.Linear(inputs, D, bias)
+        )
+        self.cls = nn.Parameter(torch.randn(D)) if model.pooling == "cls" else None
+        layer = nn.TransformerEncoderLayer(
+            D,
+            model.heads,
+            model.hidden,
+            model.dropout,
+            model.activation,
+            batch_first=True,
+            norm_first=model.norm == "pre",
+            bias=bias,
+        )
+        norm = nn.LayerNorm(D, bias=bias) if model.final_norm else None
+        self.encoder = nn.TransformerEncoder(layer, model.layers, norm, enable_nested_tensor=False)
+        self.head = nn.Linear(D * n if model.pooling == "flatten" else D, outputs, bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.embed(x)
+        if self.cls is not None:
+            h = torch.cat((self.cls.expand(len(h), 1, -1), h), 1)
+        h = self.encoder(h)
+        if self.pooling == "cls":
+            h = h[:, 0]
+        else:
+            h = {"mean": h.mean(1), "max": h.amax(1), "flatten": h.flatten(1)}[self.pooling]
+        return cast(Tensor, self.head(h))
+
+
+@torch.no_grad()
+def to_plain(encoder: Encoder, member: int = 0) -> PlainModel:
+    """A plain model with the weights of one member: the same function."""
+    plain = PlainModel(encoder.model, encoder.n, encoder.inputs, encoder.outputs)
+    plain.to(encoder.head.weight.device)
+    pairs: list[tuple[nn.Module, nn.Module]] = [(plain.embed, encoder.embed), (plain.head, encoder.head)]
+    if encoder.cls is not None and plain.cls is not None:
+        plain.cls.copy_(encoder.cls[member])
+    if plain.encoder.norm is not None:
+        pairs.append((plain.encoder.norm, encoder.norm))
+    for theirs, ours in zip(plain.encoder.layers, encoder.blocks, strict=True):
+        assert isinstance(theirs, nn.TransformerEncoderLayer)
+        assert isinstance(ours, Block)
+        _copy_attention(theirs.self_attn, ours.qkv, member)
+        pairs += [(theirs.self_attn.out_proj, ours.out), (theirs.linear1, ours.up), (theirs.linear2, ours.down)]
+        pairs += [(theirs.norm1, ours.norm1), (theirs.norm2, ours.norm2)]
+    for target, source in pairs:
+        for name, parameter in source.named_parameters():
+            target.get_parameter(name).copy_(parameter[member])
+    return plain
+
+
+def _copy_attention(attention: nn.MultiheadAttention, qkv: Linear, member: int) -> None:
+    attention.get_parameter("in_proj_weight").copy_(qkv.weight[member])
+    if qkv.bias is not None:
+        attention.get_parameter("in_proj_bias").copy_(qkv.bias[member])

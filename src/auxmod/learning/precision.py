@@ -1,0 +1,46 @@
+"""Which device, and which arithmetic on it. Nothing else decides either."""
+
+from __future__ import annotations
+
+import torch
+
+from auxmod.config import Precision
+from auxmod.errors import UserError, require
+
+_TRUNK = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+def resolve_device(name: str) -> torch.device:
+    """`auto`, `cpu`, `cuda` or `cuda:i` → a device that is there."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    kind, _, number = name.partition(":")
+    require(
+        name == "cpu" or (kind == "cuda" and (not number or number.isdigit())),
+        f"--device is {name!r}; choose auto, cpu, cuda or cuda:i.",
+    )
+    if kind == "cuda":
+        found = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if int(number or 0) >= found:
+            raise UserError(
+                f"--device is {name}, but {found or 'no'} CUDA device is there: use --device cpu or auto."
+            )
+    return torch.device(name)
+
+
+def resolve_precision(precision: Precision, device: torch.device) -> str:
+    """`auto` is the fastest that loses no accuracy (docs/performance.md): fp16 on a GPU, fp32 on a CPU."""
+    if precision == "auto":
+        return "fp16" if device.type == "cuda" else "fp32"
+    require(
+        precision != "tf32" or device.type == "cuda",
+        "--precision tf32 is a mode of CUDA devices: use fp32 on a CPU.",
+    )
+    return precision
+
+
+def trunk_dtype(precision: str) -> torch.dtype:
+    """The dtype of the trunk; tf32 is float32 whose products are rounded, a switch of the process."""
+    if torch.cuda.is_available():
+        torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    return _TRUNK[precision]

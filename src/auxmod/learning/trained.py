@@ -1,0 +1,96 @@
+"""A trained model as its users hold it: an `nn.Module` that answers, saves itself, and turns into plain torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from auxmod.config import RunConfig
+from auxmod.errors import require
+from auxmod.learning.checkpoint import load_model, save_model
+from auxmod.learning.engine import chunks
+from auxmod.learning.model import Encoder
+from auxmod.learning.objective import Objective
+from auxmod.learning.plain import PlainModel, to_plain
+from auxmod.learning.precision import resolve_device
+from auxmod.problem import labels
+
+Rows = Any
+"""Whatever numpy turns into whole numbers of shape (N,) or (B, N)."""
+
+
+class TrainedModel(nn.Module):
+    """One model for one problem.
+
+    `encoder` is the network (its parameters have a leading member axis of length 1), `config` the run it came
+    from. Calling the module maps whole numbers (B, N) to raw outputs (B, ·).
+    """
+
+    def __init__(self, encoder: Encoder, config: RunConfig) -> None:
+        super().__init__()
+        self.encoder, self.config = encoder, config
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Inputs (B, N) → outputs (B, ·): logits of the classes, or a point for each modulus."""
+        objective = Objective.of([self.config], x.device)
+        outputs: Tensor = self.encoder(objective.features(x[None]))
+        return outputs[0]
+
+    @torch.no_grad()
+    def values(self, x: Rows) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The unrounded answers in [0, q), one a row."""
+        rows = check_rows(x, self.config)
+        device = self.encoder.head.weight.device
+        objective = Objective.of([self.config], device)
+        answers = []
+        for start, count in chunks(len(rows), 4096):
+            batch = torch.from_numpy(rows[start : start + count]).to(device)
+            answers.append(objective.decode(self(batch)[None])[0].cpu().numpy())
+        return np.concatenate(answers) if answers else np.zeros(0)
+
+    def predict(self, x: Rows) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """(x_1 + … + x_N) mod q, as the model sees it: whole numbers in 0..q−1, one a row."""
+        return labels.rounded(torch.from_numpy(self.values(x)), self.config.problem.q).numpy()
+
+    def save_pretrained(self, directory: str | Path) -> None:
+        """Write `config.json` and `model.safetensors`, which :func:`auxmod.load` reads."""
+        save_model(Path(directory), self.encoder, 0, self.config)
+
+    def to_torch(self) -> PlainModel:
+        """The same network as an ordinary `torch.nn.TransformerEncoder` model.
+
+        It takes what the encoder takes: tokens (B, N), or the features that `Objective.features` makes.
+        """
+        return to_plain(self.encoder)
+
+
+def load(path: str | Path, device: str = "auto") -> TrainedModel:
+    """Load a model that a run or :meth:`TrainedModel.save_pretrained` left in a directory."""
+    return TrainedModel(*load_model(Path(path), resolve_device(device)))
+
+
+def check_rows(x: Rows, config: RunConfig) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Given inputs as int64 (B, N), or a sentence about what is wrong with them."""
+    n, q = config.problem.n, config.problem.q
+    try:
+        rows = np.asarray(x)
+    except ValueError:
+        rows = np.asarray(None)
+    require(
+        rows.dtype.kind in "iu" or (rows.dtype.kind == "f" and bool(np.all(rows == np.floor(rows)))),
+        "The inputs must be whole numbers, in rows of equal length.",
+    )
+    rows = np.atleast_2d(rows)
+    require(
+        rows.ndim == 2 and rows.shape[1] == n,
+        f"Each row must have {n} numbers; these have shape {'×'.join(map(str, rows.shape))}.",
+    )
+    outside = rows[(rows < 0) | (rows >= q)]
+    require(
+        outside.size == 0, f"The inputs must lie in 0..{q - 1}; found {outside[0] if outside.size else ''}."
+    )
+    return rows.astype(np.int64)

@@ -1,0 +1,103 @@
+"""How good an answer is: match and circular τ-accuracy, their chance levels, and breakdowns.
+
+A :class:`Tally` counts on the device, batch by batch, for all members of an ensemble at once; `report` turns it
+into plain numbers. Shapes: E members, B batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from auxmod.config import Embedding
+from auxmod.problem import labels
+
+TAUS = (0.005, 0.01, 0.05, 0.1)
+"""The tolerances of the paper and of the sparse method's report."""
+
+
+def circular_error(value: Tensor, target: Tensor, q: Tensor | int) -> Tensor:
+    """The distance min(|ŷ−y|, q−|ŷ−y|) of two numbers on a circle of length q."""
+    gap = (value - target).abs()
+    return torch.minimum(gap, q - gap)
+
+
+def chance(q: int, tau: float | None, embedding: Embedding) -> float:
+    """The accuracy of a uniformly random guess: on the circle for angular models, of a class for token models.
+
+    ``tau`` is None for match accuracy. Both hold for any distribution of the target.
+    """
+    if tau is None:
+        return 1 / q
+    if embedding == "angular":
+        return min(1.0, 2 * tau)
+    return min(1.0, (2 * int(tau * q + 1e-9) + 1) / q)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Counts per member: right answers, answers within each τ, and right answers by wraps and by zeros."""
+
+    q: Tensor
+    taus: tuple[float, ...]
+    match: Tensor
+    within: Tensor
+    wraps: Tensor
+    zeros: Tensor
+
+    @classmethod
+    def empty(cls, q: Tensor, n: int, taus: tuple[float, ...] = TAUS) -> Tally:
+        """Nothing counted yet, for E members with moduli ``q`` (E,)."""
+        E, T = len(q), len(taus)
+        counts = (
+            torch.zeros(s, dtype=torch.int64, device=q.device) for s in ((E,), (E, T), (E, n, 2), (E, n + 1, 2))
+        )
+        return cls(q, taus, *counts)
+
+    def add(self, value: Tensor, x: Tensor) -> None:
+        """Count a batch: unrounded answers (E, B) to inputs (E, B, N)."""
+        q = self.q[:, None]
+        total = labels.sums(x)
+        target = labels.residues(total, q)
+        right = labels.rounded(value, q) == target
+        error = circular_error(value, target.double(), q)
+        bounds = torch.tensor(self.taus, dtype=torch.float64, device=x.device) * q  # (E, T)
+        self.match.add_(right.sum(1))
+        self.within.add_((error[:, :, None] <= bounds[:, None, :] + 1e-9).sum(1))
+        _count(self.wraps, labels.quotients(total, q), right)
+        _count(self.zeros, (x == 0).sum(-1), right)
+
+    def report(self, embedding: Embedding) -> list[dict[str, Any]]:
+        """One plain dictionary a member: accuracies as shares in [0, 1], each with its chance level."""
+        rows = []
+        for e, q in enumerate(self.q.tolist()):
+            count = max(1, int(self.wraps[e, :, 0].sum()))
+            within = (self.within[e].double() / count).tolist()
+            rows.append(
+                {
+                    "match": int(self.match[e]) / count,
+                    "chance": chance(q, None, embedding),
+                    "tau": {f"{t:g}": share for t, share in zip(self.taus, within, strict=True)},
+                    "tau_chance": {f"{t:g}": chance(q, t, embedding) for t in self.taus},
+                    "samples": count,
+                    "by_wraps": _buckets(self.wraps[e]),
+                    "by_zeros": _buckets(self.zeros[e]),
+                }
+            )
+        return rows
+
+
+def _count(table: Tensor, bucket: Tensor, right: Tensor) -> None:
+    """Add (how many, how many right) of each bucket to ``table`` (E, buckets, 2)."""
+    E, size, _ = table.shape
+    flat = (bucket + size * torch.arange(E, device=bucket.device)[:, None]).flatten()
+    for column, chosen in enumerate((flat, flat[right.flatten()])):
+        table[..., column].add_(torch.bincount(chosen, minlength=E * size).view(E, size))
+
+
+def _buckets(table: Tensor) -> list[dict[str, int]]:
+    rows = enumerate(table.tolist())
+    return [{"bucket": b, "samples": count, "correct": right} for b, (count, right) in rows if count]

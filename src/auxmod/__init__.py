@@ -1,3 +1,36 @@
-"""auxmod: Transformers that learn (x_1 + … + x_N) mod q, with an auxiliary modulus."""
+"""auxmod: Transformers that learn (x_1 + … + x_N) mod q, with an auxiliary modulus.
+
+    import auxmod
+
+    model = auxmod.train(preset="demo", method="aux", k=4, r=0.4)
+    model.predict([3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3])
+    model.save_pretrained("my-model")
+    auxmod.load("my-model").evaluate(distribution="sparse")
+
+A run is described by a `RunConfig`, which `build` makes from flat settings. torch is imported on first use.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from auxmod.config import RunConfig
+from auxmod.errors import UserError
+from auxmod.settings import build
+
+if TYPE_CHECKING:
+    from auxmod.experiments.single import train
+    from auxmod.learning.trained import TrainedModel, load
 
 __version__ = "0.1.0"
+__all__ = ["RunConfig", "TrainedModel", "UserError", "build", "load", "train"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "train":
+        from auxmod.experiments import single
+
+        return single.train
+    if name in ("TrainedModel", "load"):
+        from auxmod.learning import trained
+
+        return getattr(trained, name)
+    raise AttributeError(f"module 'auxmod' has no attribute {name!r}")

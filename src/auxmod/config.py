@@ -82,9 +82,7 @@ class Method(Checked):
 
     def _validate(self) -> None:
         m, w = self.moduli, self.weights
-        require(
-            bool(m) and m[0] == 1, f"--moduli is {listed(m)}, but the first must be 1, the modulus q itself."
-        )
+        require(bool(m) and m[0] == 1, f"--moduli is {listed(m)}, but the first must be 1, the modulus q itself.")
         require(
             len(set(m)) == len(m) and min(m) >= 1,
             f"--moduli is {listed(m)}, but they must be distinct and ≥ 1.",
@@ -94,9 +92,7 @@ class Method(Checked):
             f"--weights has {len(w)} values and --moduli {len(m)}: give one weight a modulus.",
         )
         require(all(0 < v <= 1 for v in w), f"--weights is {listed(w)}, but each must lie in (0, 1].")
-        require(
-            abs(sum(w) - 1) < 1e-6, f"--weights is {listed(w)}, which sums to {sum(w):g}; make it sum to 1."
-        )
+        require(abs(sum(w) - 1) < 1e-6, f"--weights is {listed(w)}, which sums to {sum(w):g}; make it sum to 1.")
         require(self.alpha >= 0, f"--alpha is {self.alpha:g}, but a penalty's weight is 0 or more.")
 
 
@@ -187,9 +183,7 @@ class Training(Checked):
         require(0 < self.lr < math.inf, f"--lr is {self.lr:g}, but a learning rate is a positive number.")
         require(0 <= self.warmup < 1, f"--warmup is {self.warmup:g}, but is a share of the steps in [0, 1).")
         for name in ("beta1", "beta2"):
-            require(
-                0 <= getattr(self, name) < 1, f"--{name} is {getattr(self, name):g}, but must lie in [0, 1)."
-            )
+            require(0 <= getattr(self, name) < 1, f"--{name} is {getattr(self, name):g}, but must lie in [0, 1).")
         require(self.weight_decay >= 0, f"--weight-decay is {self.weight_decay:g}, but must be 0 or more.")
         require(self.clip >= 0, f"--clip is {self.clip:g}, but is a norm, or 0 for no clipping.")
 
@@ -231,9 +225,7 @@ class RunConfig(Checked):
             f"This configuration has format {version!r}; this version of auxmod reads format {FORMAT}.",
         )
         known = {"format", "seed", *GROUPS}
-        require(
-            set(data) == known, f"A configuration has the parts {sorted(known)}, but this one {sorted(data)}."
-        )
+        require(set(data) == known, f"A configuration has the parts {sorted(known)}, but this one {sorted(data)}.")
         parts: dict[str, Any] = {}
         for name, kind in GROUPS.items():
             require(isinstance(data[name], Mapping), f"The configuration's {name!r} must be an object.")

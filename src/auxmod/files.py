@@ -61,9 +61,7 @@ def read_lines(path: Path) -> list[Any]:
         except ValueError:
             if number == len(lines):
                 break
-            raise UserError(
-                f"Line {number} of {path} is not JSON: restore the file or delete the line."
-            ) from None
+            raise UserError(f"Line {number} of {path} is not JSON: restore the file or delete the line.") from None
     return rows
 
 

@@ -35,9 +35,7 @@ def build(**settings: Any) -> RunConfig:
         groups[SETTINGS[name]][name] = value
     problem, model = Problem(**groups["problem"]), Model(**groups["model"])
     method = resolve_method(problem.n, model.embedding, **sugar, **groups["method"])
-    return RunConfig(
-        problem=problem, method=method, model=model, training=Training(**groups["training"]), seed=seed
-    )
+    return RunConfig(problem=problem, method=method, model=model, training=Training(**groups["training"]), seed=seed)
 
 
 def flatten(config: RunConfig) -> dict[str, Any]:

@@ -34,9 +34,7 @@ def captured(step: Callable[[], None], state: Sequence[Tensor], device: torch.de
         replay = _graph(step, device)
     except Exception as error:  # whatever the driver or the compiler dislikes, training can go on without them
         reason = str(error).strip().splitlines()[0]
-        warnings.warn(
-            f"The step could not be captured ({reason}); training runs eagerly, slower.", stacklevel=2
-        )
+        warnings.warn(f"The step could not be captured ({reason}); training runs eagerly, slower.", stacklevel=2)
         replay = step
     with torch.no_grad():
         for tensor, saved in zip(state, before, strict=True):

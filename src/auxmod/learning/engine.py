@@ -11,22 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from auxmod.config import Distribution, Fill, RunConfig
+from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.learning.capture import captured, compiled
+from auxmod.learning.evaluation import evaluate, rows_at_once
 from auxmod.learning.initial import initialise
 from auxmod.learning.model import Dropout, Encoder
 from auxmod.learning.objective import Objective
 from auxmod.learning.optimiser import Hyper, OptimiserState, gather_parameters, update
 from auxmod.learning.precision import resolve_precision, trunk_dtype
-from auxmod.problem import labels, metrics, rng, sampling
+from auxmod.problem import labels, rng, sampling
 
 VALIDATION_SAMPLES = 2_000
 LOGS, EVALUATIONS = 200, 10
@@ -190,31 +190,11 @@ class Ensemble:
         """The step at which each member's loss stopped being finite, None for those that live."""
         return [None if at < 0 else at for at in self.state.dead.tolist()]
 
-    @torch.no_grad()
-    def evaluate(
-        self,
-        samples: int,
-        stream: str = "test",
-        distribution: Distribution = "uniform",
-        fill: Fill = "zero",
-        taus: tuple[float, ...] = metrics.TAUS,
-    ) -> list[dict[str, Any]]:
-        """Each member's figures on ``samples`` inputs that no run trains on."""
-        tally = metrics.Tally.empty(self.objective.q, self.n, taus)
-        qs = [c.problem.q for c in self.configs]
-        for start, count in chunks(samples, self._rows_at_once()):
-            common: dict[str, Any] = {"stream": stream, "start": start, "count": count, "device": self.device}
-            draw = partial(sampling.inputs, distribution, fill, seed=sampling.TEST_SEED, n=self.n, **common)
-            drawn = {q: draw(q=q) for q in set(qs)}
-            x = torch.stack([drawn[q] for q in qs])
-            tally.add(self.objective.decode(self._outputs(x)), x)
-        return tally.report(self.objective.embedding)
-
-    def _rows_at_once(self) -> int:
-        """Samples a chunk of an evaluation: enough to fill the device, few enough to fit its memory."""
-        elements = 2**31 if self.device.type == "cuda" else 2**24
-        widest = self.encoder.model.hidden * (self.n + 1) + self.encoder.outputs
-        return max(1, elements // (widest * len(self.configs)))
+    def evaluate(self, samples: int, **options: Any) -> list[dict[str, Any]]:
+        """Each member's figures on ``samples`` inputs that no run trains on (options of `evaluation.evaluate`)."""
+        encoder = self.encoder
+        at_once = rows_at_once(encoder.model.hidden, self.n, encoder.outputs, len(self.configs), self.device)
+        return evaluate(self._outputs, self.objective, self.n, samples, at_once=at_once, **options)
 
     # -- stopping and going on --------------------------------------------------------------------------------
 
@@ -229,12 +209,6 @@ class Ensemble:
         """Go back to a :meth:`snapshot`."""
         for name, tensor in self.snapshot().items():
             tensor.copy_(snapshot[name])
-
-
-def chunks(total: int, size: int) -> Iterator[tuple[int, int]]:
-    """(start, count) pairs that cover 0..total−1."""
-    for start in range(0, total, size):
-        yield start, min(size, total - start)
 
 
 def training_inputs(config: RunConfig, device: torch.device, own: np.ndarray[Any, Any] | None = None) -> Tensor:

@@ -66,11 +66,7 @@ class Objective:
         ``index`` (E, B) says which training samples these are; ``step`` is the number of this visit.
         """
         target = labels.residues(total[..., None], self.moduli[:, None])
-        each = (
-            self.token_losses(outputs, target)
-            if self.embedding == "token"
-            else self.angular_losses(outputs, target)
-        )
+        each = self.token_losses(outputs, target) if self.embedding == "token" else self.angular_losses(outputs, target)
         loss = (each * self.sample_weights(index, step)).sum(-1)
         if self.embedding == "angular":
             loss = loss + self.alpha[:, None] * collapse_penalty(outputs[..., :2])

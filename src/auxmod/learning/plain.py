@@ -21,9 +21,7 @@ class PlainModel(nn.Module):
         super().__init__()
         D, bias = model.width, model.bias
         self.pooling = model.pooling
-        self.embed: nn.Module = (
-            nn.Embedding(inputs, D) if model.embedding == "token" else nn.Linear(inputs, D, bias)
-        )
+        self.embed: nn.Module = nn.Embedding(inputs, D) if model.embedding == "token" else nn.Linear(inputs, D, bias)
         self.cls = nn.Parameter(torch.randn(D)) if model.pooling == "cls" else None
         layer = nn.TransformerEncoderLayer(
             D,

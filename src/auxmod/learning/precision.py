@@ -22,9 +22,7 @@ def resolve_device(name: str) -> torch.device:
     if kind == "cuda":
         found = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if int(number or 0) >= found:
-            raise UserError(
-                f"--device is {name}, but {found or 'no'} CUDA device is there: use --device cpu or auto."
-            )
+            raise UserError(f"--device is {name}, but {found or 'no'} CUDA device is there: use --device cpu or auto.")
     return torch.device(name)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.learning.checkpoint import load_model, save_model
-from auxmod.learning.engine import chunks
+from auxmod.learning.evaluation import chunks, evaluate, rows_at_once
 from auxmod.learning.model import Encoder
 from auxmod.learning.objective import Objective
 from auxmod.learning.plain import PlainModel, to_plain
@@ -56,6 +56,16 @@ class TrainedModel(nn.Module):
         """(x_1 + … + x_N) mod q, as the model sees it: whole numbers in 0..q−1, one a row."""
         return labels.rounded(torch.from_numpy(self.values(x)), self.config.problem.q).numpy()
 
+    def evaluate(self, samples: int = 100_000, **options: Any) -> dict[str, Any]:
+        """Match and τ-accuracy with their chance levels, and accuracy by wraps and by zeros.
+
+        Options: ``distribution`` ("uniform" or "sparse"), ``fill``, ``taus``.
+        """
+        device, encoder = self.encoder.head.weight.device, self.encoder
+        at_once = rows_at_once(encoder.model.hidden, encoder.n, encoder.outputs, 1, device)
+        objective = Objective.of([self.config], device)
+        return evaluate(lambda x: self(x[0])[None], objective, encoder.n, samples, at_once=at_once, **options)[0]
+
     def save_pretrained(self, directory: str | Path) -> None:
         """Write `config.json` and `model.safetensors`, which :func:`auxmod.load` reads."""
         save_model(Path(directory), self.encoder, 0, self.config)
@@ -90,7 +100,5 @@ def check_rows(x: Rows, config: RunConfig) -> np.ndarray[Any, np.dtype[np.int64]
         f"Each row must have {n} numbers; these have shape {'×'.join(map(str, rows.shape))}.",
     )
     outside = rows[(rows < 0) | (rows >= q)]
-    require(
-        outside.size == 0, f"The inputs must lie in 0..{q - 1}; found {outside[0] if outside.size else ''}."
-    )
+    require(outside.size == 0, f"The inputs must lie in 0..{q - 1}; found {outside[0] if outside.size else ''}.")
     return rows.astype(np.int64)

@@ -52,9 +52,7 @@ class Tally:
     def empty(cls, q: Tensor, n: int, taus: tuple[float, ...] = TAUS) -> Tally:
         """Nothing counted yet, for E members with moduli ``q`` (E,)."""
         E, T = len(q), len(taus)
-        counts = (
-            torch.zeros(s, dtype=torch.int64, device=q.device) for s in ((E,), (E, T), (E, n, 2), (E, n + 1, 2))
-        )
+        counts = (torch.zeros(s, dtype=torch.int64, device=q.device) for s in ((E,), (E, T), (E, n, 2), (E, n + 1, 2)))
         return cls(q, taus, *counts)
 
     def add(self, value: Tensor, x: Tensor) -> None:

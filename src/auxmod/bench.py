@@ -1,0 +1,299 @@
+"""What a training step costs, how far that is from the hardware's limit, and what plain PyTorch takes beside it.
+
+A library: it measures and returns, and prints nothing. Windows of ours and of plain PyTorch are timed in turn, so
+that a clock that drifts, or a neighbour on the machine, meets both alike; figures are medians over windows.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.utils.data import DataLoader, TensorDataset
+
+from auxmod.config import RunConfig
+from auxmod.errors import require
+from auxmod.experiments.single import device_name
+from auxmod.experiments.store import provenance
+from auxmod.learning import cost
+from auxmod.learning.capture import captured
+from auxmod.learning.engine import Ensemble, make_encoder, training_inputs
+from auxmod.learning.plain import PlainModel
+from auxmod.learning.precision import resolve_precision, trunk_dtype
+from auxmod.settings import build
+
+WINDOWS, WINDOW_SECONDS, WARMUP_CALLS = 5, 0.25, 3
+BENCHED: dict[str, Any] = {"method": "aux", "q": 97, "k": 5, "r": 0.4}
+SMALL: dict[str, Any] = {"width": 64, "hidden": 256, "layers": 2, "samples": 10_000}
+"""What a CPU is given in place of the paper's model and data."""
+DEFAULT_CASES = {
+    "cuda": [*((n, 1) for n in (8, 16, 32, 64, 128)), (16, 4), (16, 8), (16, 24), (64, 8)],
+    "cpu": [(8, 1), (16, 1), (32, 1), (16, 4)],
+}
+"""(N, members) of each device's default cases."""
+EVALUATED = {"cuda": 1_000_000, "cpu": 20_000}  # samples that evaluation is timed on
+
+Case = Sequence[RunConfig]
+"""The runs of one ensemble; the first stands for the others."""
+Work = Callable[[], object]
+Windows = dict[str, list[float]]
+"""Seconds a call of each work, one figure a window."""
+Clock = Callable[[Mapping[str, Work]], Windows]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Milliseconds a step a member: the median over windows, the fastest of them and the slowest."""
+
+    ms: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, windows: list[float], members: int = 1) -> Timing:
+        each = [1000 * seconds / members for seconds in windows]
+        return cls(statistics.median(each), min(each), max(each))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """What was measured of one case."""
+
+    n: int
+    members: int
+    embedding: str
+    batch: int
+    precision: str
+    method: str
+    ours: Timing
+    plain_eager: Timing | None
+    """Plain PyTorch, one model, fp32; None where it was not measured."""
+    plain_compiled: Timing | None
+    """Plain PyTorch, one model, torch.compile and fp16 autocast."""
+    faster_than_eager: float | None
+    faster_than_compiled: float | None
+    samples_per_second: float
+    """Of all members together, as are the next two."""
+    tflops: float
+    share_of_matrix_rate: float
+    floor_ratio: float
+    """Time of a step over that of its arithmetic alone at the matrix rate."""
+    peak_bytes: int | None
+    """Device memory of all members at its highest; None on a CPU."""
+    prepare_seconds: float
+    """Compiling and capturing, from cold caches."""
+    captured: bool
+
+
+def cases(device: torch.device, ns: Sequence[int] = (), members: Sequence[int] = (), **settings: Any) -> list[Case]:
+    """Every N with every number of members, or the device's default cases."""
+    pairs = [(n, e) for n in ns or (16,) for e in members or (1,)]
+    require(all(e >= 1 for _, e in pairs), "--members must be 1 or more: an ensemble has at least one model.")
+    common = BENCHED | (SMALL if device.type == "cpu" else {}) | settings
+    chosen = pairs if ns or members else DEFAULT_CASES[device.type]
+    return [[build(n=n, seed=seed, **common) for seed in range(e)] for n, e in chosen]
+
+
+def run(
+    cases: Sequence[Case],
+    device: torch.device,
+    *,
+    plain: bool = True,
+    windows: int = WINDOWS,
+    window_seconds: float = WINDOW_SECONDS,
+    tell: Callable[[str], None] = lambda sentence: None,
+) -> dict[str, Any]:
+    """Measure the cases; the result is ready for JSON. ``tell`` hears what is being measured."""
+    began = time.monotonic()
+    clock = partial(alternating, device=device, windows=windows, seconds=window_seconds)
+    precisions = sorted({resolve_precision(runs[0].training.precision, device) for runs in cases})
+    rates = {precision: matrix_tflops(precision, device, clock) for precision in precisions}
+    yardsticks: dict[RunConfig, Windows] | None = {} if plain else None
+    rows, notes = [], _notes(cases[0][0], device, plain)
+    for runs in cases:
+        name = f"N = {runs[0].problem.n}, members = {len(runs)}"
+        tell(name)
+        try:
+            rows.append(asdict(measure(runs, device, rates, clock, yardsticks)))
+        except torch.OutOfMemoryError:
+            notes.append(f"{name}: this did not fit in the device's memory and was left out.")
+    tell("evaluation")
+    evaluation = measure_evaluation([runs[0] for runs in cases], device)
+    date, seconds = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic() - began
+    made = provenance(device=device_name(device), precision=", ".join(precisions), seconds=seconds)
+    figures = {"matrix_tflops": rates, "rows": rows, "evaluation": evaluation}
+    return {"format": 1, "provenance": made | {"date": date, "members": None}, **figures, "notes": notes}
+
+
+def _notes(config: RunConfig, device: torch.device, plain: bool) -> list[str]:
+    m, skipped = config.model, ["Plain torch.compile needs a C++ compiler on a CPU and was left out."]
+    sizes = f"{m.layers} layers of width {m.width}, hidden {m.hidden}"
+    return [f"The CPU was measured, on a model of {sizes}.", *skipped * plain] if device.type == "cpu" else []
+
+
+def timed(work: Work, calls: int, device: torch.device) -> float:
+    """Seconds a call, over one window of many."""
+    wait: Work = partial(torch.cuda.synchronize, device) if device.type == "cuda" else lambda: None
+    wait()
+    start = time.perf_counter()
+    for _ in range(calls):
+        work()
+    wait()
+    return (time.perf_counter() - start) / calls
+
+
+def alternating(works: Mapping[str, Work], *, device: torch.device, windows: int, seconds: float) -> Windows:
+    """A :data:`Clock`: after a warm-up, windows of about ``seconds``, one of each work in turn."""
+    calls = {}
+    for name, work in works.items():
+        timed(work, WARMUP_CALLS, device)
+        calls[name] = math.ceil(seconds / timed(work, WARMUP_CALLS, device))
+    rounds = [{name: timed(work, calls[name], device) for name, work in works.items()} for _ in range(windows)]
+    return {name: [figures[name] for figures in rounds] for name in works}
+
+
+def matrix_tflops(precision: str, device: torch.device, clock: Clock) -> float:
+    """The rate of a large matrix product of random numbers, in the given precision: the most to hope for."""
+    size, dtype = 8192 if device.type == "cuda" else 2048, trunk_dtype(precision)
+    a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
+    return 2 * size**3 / statistics.median(clock({"product": lambda: a @ b})["product"]) / 1e12
+
+
+def prepared_step(ensemble: Ensemble) -> tuple[Work, Work, bool]:
+    """A training step as `fit` makes it, what it does once an epoch, and whether the step was captured."""
+    ensemble._draw_order(0)
+    step = captured(ensemble.step, ensemble._changing(), ensemble.device)
+    return step, partial(ensemble._draw_order, 1), step != ensemble.step
+
+
+def measure(
+    runs: Case,
+    device: torch.device,
+    rates: Mapping[str, float],
+    clock: Clock,
+    yardsticks: dict[RunConfig, Windows] | None = None,
+) -> Row:
+    """Time a case, and plain PyTorch in turn with it unless ``yardsticks`` has its figures already."""
+    config, on_gpu = runs[0], device.type == "cuda"
+    before = _clean_slate(device)
+    ensemble = Ensemble(runs, device)
+    with _cold_caches() if on_gpu else nullcontext():
+        start = time.perf_counter()
+        step, once_an_epoch, was_captured = prepared_step(ensemble)
+        prepare_seconds = time.perf_counter() - start
+        timed(step, WARMUP_CALLS, device)
+    peak = torch.cuda.max_memory_allocated(device) - before if on_gpu else None
+
+    beside = {} if yardsticks is None or config in yardsticks else plain_works(config, device)
+    windows = clock({"ours": step} | beside)
+    epoch = timed(once_an_epoch, WARMUP_CALLS, device) / config.training.steps_per_epoch
+    ours = Timing.of([seconds + epoch for seconds in windows.pop("ours")], len(runs))
+    known = {} if yardsticks is None else yardsticks.setdefault(config, windows)
+    eager, compiled = (Timing.of(known[name]) if name in known else None for name in ("eager", "compiled"))
+    tflops, rate = cost.step_flops(config) / ours.ms / 1e9, rates[ensemble.precision]
+    return Row(
+        n=config.problem.n,
+        members=len(runs),
+        embedding=config.model.embedding,
+        batch=config.training.batch,
+        precision=ensemble.precision,
+        method=config.method.method,
+        ours=ours,
+        plain_eager=eager,
+        plain_compiled=compiled,
+        faster_than_eager=eager.ms / ours.ms if eager else None,
+        faster_than_compiled=compiled.ms / ours.ms if compiled else None,
+        samples_per_second=1000 * config.training.batch / ours.ms,
+        tflops=tflops,
+        share_of_matrix_rate=tflops / rate,
+        floor_ratio=rate / tflops,
+        peak_bytes=peak,
+        prepare_seconds=prepare_seconds,
+        captured=was_captured,
+    )
+
+
+def _clean_slate(device: torch.device) -> int:
+    """Forget what earlier cases allocated and compiled; returns the bytes that stay in use on a GPU."""
+    gc.collect()  # an ensemble and its compiled methods hold each other
+    if device.type == "cpu":
+        return 0
+    torch.compiler.reset()  # nor may a shape be compiled as a variation of an earlier one
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats(device)
+    return torch.cuda.memory_allocated(device)
+
+
+def _cold_caches() -> AbstractContextManager[None]:
+    from torch._inductor.utils import fresh_cache
+
+    return fresh_cache()
+
+
+def measure_evaluation(runs: Sequence[RunConfig], device: torch.device) -> dict[str, float]:
+    """Seconds to evaluate one model on a million samples, on the longest sum of up to 64 terms.
+
+    Scaled from ``samples``; ``first_seconds`` is the first call's own time: on a GPU it compiles.
+    """
+    _clean_slate(device)
+    config = max(runs, key=lambda run: (run.problem.n <= 64, run.problem.n))
+    samples = EVALUATED[device.type]
+    work = partial(Ensemble([config], device).evaluate, samples)
+    first = timed(work, 1, device)
+    each = statistics.median(timed(work, 1, device) for _ in range(3)) / samples
+    figures = {"seconds_per_million": each * 1e6, "first_seconds": first}
+    return {"n": config.problem.n, "samples": samples, **figures}
+
+
+def plain_works(config: RunConfig, device: torch.device) -> dict[str, Work]:
+    """A training step of plain PyTorch, in each form that the device has; angular, as the default cases are."""
+    forms = {"eager": False, "compiled": True} if device.type == "cuda" else {"eager": False}
+    if config.model.embedding == "token":
+        forms = {}
+    return {name: partial(next, plain_training(config, device, fast)) for name, fast in forms.items()}
+
+
+def plain_training(config: RunConfig, device: torch.device, fast: bool) -> Iterator[None]:
+    """Plain PyTorch trains one model, a step at each `next`: fp32, or `torch.compile` with fp16 autocast."""
+    torch.set_float32_matmul_precision("highest")  # fp32 is fp32, whatever ours runs in
+    training, encoder = config.training, make_encoder([config])
+    data = training_inputs(config, torch.device("cpu")).long()
+    loader = DataLoader(TensorDataset(data, data.sum(1)), training.batch, shuffle=True, drop_last=True)
+    model = PlainModel(config.model, config.problem.n, encoder.inputs, encoder.outputs).to(device)
+    forward = torch.compile(model) if fast else model
+    optimiser = torch.optim.AdamW(model.parameters(), training.lr, weight_decay=training.weight_decay)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: max(0.0, 1 - step / training.steps))
+    scaler = torch.amp.GradScaler(device.type, init_scale=2.0**12, enabled=fast)
+    moduli = torch.tensor(config.method.moduli, device=device) * config.problem.q
+    weights = torch.tensor(config.method.weights, device=device)
+    while True:
+        for x, total in loader:
+            x, total = x.to(device), total.to(device)
+            modulus = torch.multinomial(weights, len(x), replacement=True)
+            with torch.autocast(device.type, torch.float16, enabled=fast):
+                outputs = forward(points(x[..., None], moduli).flatten(-2))
+                chosen = outputs.view(len(x), -1, 2)[torch.arange(len(x), device=device), modulus]
+                loss = F.mse_loss(chosen, points(total, moduli[modulus]))
+            optimiser.zero_grad()
+            scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+            scaler.step(optimiser)
+            scaler.update()
+            schedule.step()
+            yield
+
+
+def points(x: Tensor, modulus: Tensor) -> Tensor:
+    """Where x lies on the circle of each modulus."""
+    angle = 2 * math.pi * x / modulus
+    return torch.stack((angle.cos(), angle.sin()), -1)

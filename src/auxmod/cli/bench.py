@@ -1,0 +1,107 @@
+"""`auxmod bench`: what a training step costs here, beside plain PyTorch and the hardware's limit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from auxmod.cli.display import console, print_json, table
+from auxmod.cli.options import Device, Json, numbers
+from auxmod.errors import require
+from auxmod.files import write_json
+
+COLUMNS = ("case", "ms/step/member", "×compile+AMP", "×eager", "TFLOP/s", "of peak", "×floor", "memory", "compile s")
+
+
+def bench(
+    *,
+    n: Annotated[str | None, Parameter(help="Numbers of terms, such as 8,16,32. [default: a set of cases]")] = None,
+    members: Annotated[str | None, Parameter(help="Models trained at once, such as 1,8,24, with each N.")] = None,
+    device: Device = "auto",
+    precision: Annotated[str, Parameter(help="auto, fp32, tf32, fp16 or bf16.")] = "auto",
+    out: Annotated[Path | None, Parameter(help="Write the figures to this JSON file.")] = None,
+    plot: Annotated[Path | None, Parameter(help="Draw cost against N and E into this file.")] = None,
+    plain: Annotated[bool, Parameter(help="Measure plain PyTorch beside ours.")] = True,
+    force: Annotated[bool, Parameter(negative="", help="Overwrite what --out and --plot name.")] = False,
+    json: Json = False,
+) -> None:
+    """Time a training step: ours, plain PyTorch's, and the arithmetic alone at the matrix rate measured here.
+
+    Example: auxmod bench --n 16,64 --members 1,8 --out bench.json
+    """
+    ns, sizes = _whole(n, "--n"), _whole(members, "--members")
+    for path, flag in ((out, "--out"), (plot, "--plot")):
+        _check_free(path, flag, force)
+    if plot:
+        from auxmod.reporting import bench_figure
+
+        bench_figure.check(plot)
+    from auxmod import bench as library
+    from auxmod.learning.precision import resolve_device
+
+    chosen = resolve_device(device)
+    progress = console(stderr=True)
+    cases = library.cases(chosen, ns, sizes, precision=precision)
+    result = library.run(cases, chosen, plain=plain, tell=lambda what: progress.print(f"measuring {what} …"))
+    if out:
+        write_json(out, result)
+    if plot:
+        bench_figure.save(result, plot)
+    if json:
+        return print_json(result)
+    _show(result)
+
+
+def _whole(text: str | None, flag: str) -> tuple[int, ...]:
+    """8,16 → (8, 16); nothing → ()."""
+    values = () if text is None else numbers(text, flag)
+    require(
+        all(v == int(v) and v >= 1 for v in values),
+        f"{flag} is {text!r}, but must be whole numbers of at least 1, such as {flag} 8,16.",
+    )
+    return tuple(int(v) for v in values)
+
+
+def _check_free(path: Path | None, flag: str, force: bool) -> None:
+    """Before minutes of measuring, not after them."""
+    if path is None:
+        return
+    require(path.parent.is_dir(), f"{flag} is {str(path)!r}, but there is no directory {str(path.parent)!r}: make it.")
+    require(not path.is_dir(), f"{flag} is {str(path)!r}, which is a directory: name a file.")
+    require(
+        force or not path.exists(), f"{path} exists already: choose another {flag}, or add --force to overwrite it."
+    )
+
+
+def _show(result: dict[str, Any]) -> None:
+    out, made = console(), result["provenance"]
+    rates = ", ".join(f"{name} {rate:.3g} TFLOP/s" for name, rate in result["matrix_tflops"].items())
+    title = f"A training step on {made['device']} (matrix products: {rates})"
+    out.print(table(title, COLUMNS, [_cells(row) for row in result["rows"]]))
+    evaluation = result["evaluation"]
+    scaled = "" if evaluation["samples"] == 1_000_000 else f" (scaled from {evaluation['samples']:,})"
+    out.print(
+        f"Evaluating 1,000,000 samples at N = {evaluation['n']}: {evaluation['seconds_per_million']:.1f} s{scaled}."
+    )
+    for note in result["notes"]:
+        out.print(note)
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    def times(ratio: float | None) -> str:
+        return "–" if ratio is None else f"{ratio:.1f}×"
+
+    ours = row["ours"]
+    return (
+        f"N = {row['n']}, E = {row['members']}, {row['precision']}",
+        f"{ours['ms']:.3g} ({ours['low']:.3g}–{ours['high']:.3g})",
+        times(row["faster_than_compiled"]),
+        times(row["faster_than_eager"]),
+        f"{row['tflops']:.3g}",
+        f"{100 * row['share_of_matrix_rate']:.1f} %",
+        times(row["floor_ratio"]),
+        "–" if row["peak_bytes"] is None else f"{row['peak_bytes'] / 2**30:.2f} GiB",
+        f"{row['prepare_seconds']:.1f}" + ("" if row["captured"] else " (eager)"),
+    )

@@ -1,0 +1,121 @@
+"""`auxmod demo`: the paper's effect on two CPU cores, in a few minutes."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from auxmod.cli.display import Bars, console, line_chart, percent, print_json, table
+from auxmod.cli.options import Device, Json, Quiet
+from auxmod.cli.train import free_path
+from auxmod.experiments.recipes import demo as demo_settings
+from auxmod.experiments.store import Run
+from auxmod.settings import build
+
+METHODS = ("naive", "sparse", "aux")
+
+
+def demo(
+    *,
+    out: Annotated[Path | None, Parameter(help="Where the three runs go. [default: runs/demo]")] = None,
+    quick: Annotated[
+        bool, Parameter(negative="", help="A few seconds of training: shows that it works, not the effect.")
+    ] = False,
+    seed: Annotated[int, Parameter(help="Data, weights, order and draws follow from it.")] = 0,
+    device: Device = "auto",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train naive, sparse and aux side by side on a small problem, and compare them."""
+    from auxmod.learning.precision import resolve_device
+
+    chosen = resolve_device(device)
+    place = out or free_path(Path("runs/demo"))
+    size = {"samples": 2_000, "epochs": 1, "test_samples": 2_000} if quick else {}
+    runs = {}
+    for method in METHODS:
+        settings = demo_settings({"method": method}) | {"method": method, "seed": seed} | size
+        runs[method] = Run.create(place / method, build(**settings))
+    seconds = _train_side_by_side(runs, chosen, quiet)
+    rows = [_row(method, runs[method], seconds[method]) for method in METHODS]
+    if json:
+        return print_json({"runs": str(place), "rows": rows})
+    _show(runs, rows, place)
+
+
+def _train_side_by_side(runs: dict[str, Run], device: Any, quiet: bool) -> dict[str, float]:
+    """Take the three in turn, a stretch of steps each, so that they race before one's eyes."""
+    from auxmod.experiments.single import train_run
+    from auxmod.learning.engine import Finished
+
+    racing = {method: train_run(run, device) for method, run in runs.items()}
+    seconds = dict.fromkeys(racing, 0.0)
+    with Bars(quiet) as bars:
+        while racing:
+            for method in list(racing):
+                began = time.monotonic()
+                event = next(racing[method])
+                seconds[method] += time.monotonic() - began
+                if isinstance(event, Finished):
+                    del racing[method]
+                else:
+                    accuracy = event.accuracy[0] if event.accuracy else None
+                    bars.show(method, event.step, event.steps, event.loss[0], accuracy)
+    return seconds
+
+
+def _row(method: str, run: Run, seconds: float) -> dict[str, Any]:
+    scores = run.result or {}
+    return {
+        "method": method,
+        "match": scores["match"],
+        "tau_0.05": scores["tau"]["0.05"],
+        "chance": scores["chance"],
+        "tau_0.05_chance": scores["tau_chance"]["0.05"],
+        "seconds": round(seconds, 1),
+    }
+
+
+def _show(runs: dict[str, Run], rows: list[dict[str, Any]], place: Path) -> None:
+    shown, config = console(), runs["aux"].config
+    columns = ("method", "match accuracy", "chance", "τ = 0.05 accuracy", "chance", "seconds")
+    cells = [
+        (
+            row["method"],
+            percent(row["match"]),
+            percent(row["chance"]),
+            percent(row["tau_0.05"]),
+            percent(row["tau_0.05_chance"]),
+            f"{row['seconds']:.0f}",
+        )
+        for row in rows
+    ]
+    shown.print()
+    shown.print(table(f"Sums of {config.problem.n} numbers mod {config.problem.q}, at equal data", columns, cells))
+    shown.print("\nHeld-out match accuracy")
+    shown.print(line_chart({name: accuracy_curve(run) for name, run in runs.items()}))
+    picture = _save_picture(runs, place)
+    shown.print(f"\nThe same as a picture: {picture}" if picture else "")
+    shown.print("Next:")
+    shown.print(f"  auxmod eval {place}/sparse --by zeros      # the covariate shift, made visible", markup=False)
+    shown.print(f"  auxmod predict {place}/aux {' '.join(map(str, range(1, config.problem.n + 1)))}", markup=False)
+    shown.print("  auxmod train --preset demo --method ladder  # more than one auxiliary modulus", markup=False)
+
+
+def accuracy_curve(run: Run) -> list[tuple[float, float]]:
+    """(step, held-out accuracy) points of a run."""
+    return [(point["step"], point["accuracy"]) for point in run.curve() if "accuracy" in point]
+
+
+def _save_picture(runs: dict[str, Run], place: Path) -> Path | None:
+    from auxmod.reporting.curves import accuracy_figure
+
+    try:
+        figure = accuracy_figure({name: accuracy_curve(run) for name, run in runs.items()})
+    except ImportError:
+        return None
+    figure.savefig(place / "demo.png", dpi=150)
+    return place / "demo.png"

@@ -1,0 +1,127 @@
+"""What a person sees: progress, tables, charts. Knows rich; knows no torch and no training."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
+
+
+def console(stderr: bool = False) -> Console:
+    """A console that honours NO_COLOR, and does not wrap tables at 80 columns when piped."""
+    out = Console(stderr=stderr, highlight=False)
+    return out if out.is_terminal else Console(stderr=stderr, highlight=False, width=120)
+
+
+def print_json(value: Any) -> None:
+    """A result for a program to read: the only thing on stdout."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def percent(share: float) -> str:
+    """0.98765 → 98.8 %."""
+    return f"{100 * share:.1f} %"
+
+
+class Bars:
+    """Live bars, one a run, or plain lines where nobody is watching. Always on stderr, so stdout stays clean."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        self.out = console(stderr=True)
+        self.quiet, self.live = quiet, not quiet and self.out.is_terminal
+        self.tasks: dict[str, Any] = {}
+        self.began = time.monotonic()
+        self.first: dict[str, int] = {}
+        self.accuracy: dict[str, float] = {}
+        self.bars = Progress(
+            TextColumn("{task.description:>8}"),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[status]}"),
+            TimeRemainingColumn(),
+            console=self.out,
+            disable=not self.live,
+        )
+
+    def __enter__(self) -> Self:
+        self.bars.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.bars.stop()
+
+    def show(self, name: str, step: int, steps: int, loss: float, accuracy: float | None) -> None:
+        """A run has come this far."""
+        if self.quiet:
+            return
+        first = self.first.setdefault(name, step)
+        if accuracy is not None:
+            self.accuracy[name] = accuracy
+        rate = (step - first) / max(1e-9, time.monotonic() - self.began)
+        status = f"loss {loss:.4f}  held-out {percent(self.accuracy.get(name, 0.0)):>7}  {rate:,.1f} steps/s"
+        if not self.live:
+            if accuracy is not None:
+                self.out.print(f"{name}: step {step:,}/{steps:,}  {status}")
+            return
+        if name not in self.tasks:
+            self.tasks[name] = self.bars.add_task(name, total=steps, status="")
+        self.bars.update(self.tasks[name], completed=step, status=status)
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table whose first column is text and whose others are figures."""
+    out = Table(title=title, title_justify="left", header_style="bold")
+    for number, column in enumerate(columns):
+        out.add_column(column, justify="left" if number == 0 else "right")
+    for row in rows:
+        out.add_row(*row)
+    return out
+
+
+def mapping(title: str, values: Mapping[str, Any]) -> Table:
+    """Names and values, one a line."""
+    return table(title, ("setting", "value"), [(name, str(value)) for name, value in values.items()])
+
+
+def line_chart(
+    series: Mapping[str, Sequence[tuple[float, float]]], height: int = 12, width: int = 60, top: float = 1.0
+) -> str:
+    """Curves in braille dots, with rich colour tags: each name's (x, y) points, y from 0 to ``top``."""
+    right = max((x for points in series.values() for x, _ in points), default=1.0) or 1.0
+    dots = [[0] * width for _ in range(height)]
+    owner: dict[tuple[int, int], str] = {}
+    for (_, points), colour in zip(series.items(), COLOURS, strict=False):
+        for x, y in _interpolated(points, 4 * width):
+            column = min(2 * width - 1, int(x / right * (2 * width - 1)))
+            row = min(4 * height - 1, int((1 - min(1.0, y / top)) * (4 * height - 1)))
+            dots[row // 4][column // 2] |= _DOTS[row % 4][column % 2]
+            owner[row // 4, column // 2] = colour
+    lines = []
+    for r in range(height):
+        cells = (f"[{owner[r, c]}]{chr(0x2800 + bits)}[/]" if (bits := dots[r][c]) else " " for c in range(width))
+        label = f"{100 * top * (1 - r / (height - 1)):>4.0f} %"
+        lines.append(f"{label if r % 3 == 0 or r == height - 1 else '':>6} │{''.join(cells)}")
+    lines.append(f"{'':>6} └{'─' * width}\n{'':>8}0{'steps':^{width - 8}}{right:>7,.0f}")
+    legend = "   ".join(f"[{colour}]●[/] {name}" for name, colour in zip(series, COLOURS, strict=False))
+    return "\n".join([*lines, f"{'':>8}{legend}"])
+
+
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+
+
+def _interpolated(points: Sequence[tuple[float, float]], count: int) -> list[tuple[float, float]]:
+    """Straight lines between the points, finely enough to look unbroken."""
+    out = list(points[:1])
+    for (x0, y0), (x1, y1) in itertools.pairwise(points):
+        out += [(x0 + (x1 - x0) * i / count, y0 + (y1 - y0) * i / count) for i in range(1, count + 1)]
+    return out

@@ -1,0 +1,149 @@
+"""`auxmod eval`, `predict` and `data`: a trained model's accuracy, its answers, and what a run trains on."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from auxmod.cli.display import console, percent, print_json, table
+from auxmod.cli.options import ConfigFile, Device, Json, Preset, RunFlags, numbers, resolve
+from auxmod.cli.train import scores_table
+from auxmod.config import Distribution, Fill
+from auxmod.errors import UserError, require
+
+
+def evaluate(
+    run: Path,
+    *,
+    samples: Annotated[int, Parameter(help="How many inputs.")] = 100_000,
+    tau: Annotated[str, Parameter(help="Tolerances, such as 0.01,0.05.")] = "0.005,0.01,0.05,0.1",
+    by: Annotated[
+        Literal["wraps", "zeros"] | None,
+        Parameter(help="Also accuracy for each number of wraps ⌊Σx/q⌋, or of zero entries."),
+    ] = None,
+    distribution: Annotated[Distribution, Parameter(help="Which inputs.")] = "uniform",
+    fill: Annotated[Fill, Parameter(help="Sparse inputs filled from 0..q−1 or 1..q−1.")] = "zero",
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Measure a trained model on inputs it has not seen, with the chance level beside each figure.
+
+    Parameters
+    ----------
+    run: Path
+        The run's directory.
+    """
+    require(samples >= 1, f"--samples is {samples}, but must be 1 or more.")
+    taus = numbers(tau, "--tau")
+    require(all(0 < t <= 0.5 for t in taus), f"--tau is {tau}, but tolerances lie in (0, 0.5] of the circle.")
+    from auxmod.learning.trained import load
+
+    model = load(run, device)
+    scores = model.evaluate(samples, distribution=distribution, fill=fill, taus=taus)
+    if json:
+        return print_json({"run": str(run), "distribution": distribution, **scores})
+    out = console()
+    out.print(scores_table(f"{run}, {distribution} inputs", scores))
+    if by:
+        rows = [
+            (
+                str(row["bucket"]),
+                f"{row['samples']:,}",
+                percent(row["correct"] / row["samples"]),
+                percent(scores["chance"]),
+            )
+            for row in scores[f"by_{by}"]
+        ]
+        out.print(table(f"By number of {by}", (by, "inputs", "match", "chance"), rows))
+
+
+def predict(
+    run: Path,
+    numbers: list[int] | None = None,
+    /,
+    *,
+    file: Annotated[Path | None, Parameter(help="Rows in a .npz (array x) or .csv file.")] = None,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Ask a trained model for sums: numbers as arguments, or rows in a file, or rows on standard input.
+
+    Parameters
+    ----------
+    run: Path
+        The run's directory.
+    numbers: list[int]
+        x_1 … x_N.
+    """
+    require(not (numbers and file), "Give either numbers or --file, not both.")
+    from auxmod.learning.trained import check_rows, load
+
+    model = load(run, device)
+    rows = check_rows([numbers] if numbers else _rows(file), model.config)
+    q = model.config.problem.q
+    answers = []
+    for value, row in zip(model.values(rows).tolist(), rows.tolist(), strict=True):
+        prediction, truth = round(value) % q, sum(row) % q
+        gap = abs(value - truth)
+        answers.append({"prediction": prediction, "truth": truth, "error": min(gap, q - gap), "value": value})
+    if json:
+        return print_json(answers)
+    lines = [(str(a["prediction"]), str(a["truth"]), f"{a['error']:.3f}") for a in answers]
+    console().print(table(f"{run}: sums mod {q}", ("prediction", "truth", "circular error"), lines))
+
+
+def _rows(file: Path | None) -> Any:
+    """Rows of whole numbers from a file, or from standard input, separated by commas or spaces."""
+    import numpy as np
+
+    if file is not None and file.suffix == ".npz":
+        try:
+            with np.load(file, allow_pickle=False) as arrays:
+                require("x" in arrays.files, f"{file} has no array x.")
+                return arrays["x"]
+        except (OSError, ValueError, EOFError) as error:
+            raise UserError(f"{file} cannot be read as an .npz file ({error}).") from None
+    try:
+        text = sys.stdin.read() if file is None else file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"The rows cannot be read ({error}).") from None
+    parsed = [[cell for part in line for cell in part.split()] for line in csv.reader(io.StringIO(text))]
+    try:
+        rows = [[int(cell) for cell in row] for row in parsed if row]
+    except ValueError as error:
+        raise UserError(f"The rows must be whole numbers with commas or spaces between ({error}).") from None
+    require(bool(rows), "There are no rows to predict: give numbers, --file, or rows on standard input.")
+    return rows
+
+
+def data(
+    flags: Annotated[RunFlags | None, Parameter(name="*")] = None,
+    *,
+    out: Annotated[Path, Parameter(help="The .npz file to write.", group="Run")],
+    preset: Preset = None,
+    config: ConfigFile = None,
+) -> None:
+    """Write what a run would train on: x, y = Σx mod q, and quotient = ⌊Σx / q⌋, as .npz."""
+    run = resolve(flags, preset, config)
+    require(not out.exists(), f"{out} exists already: choose another --out.")
+    require(out.suffix == ".npz", f"--out is {out}, but must end in .npz.")
+    import numpy as np
+    import torch
+
+    from auxmod.files import write_bytes
+    from auxmod.learning.engine import training_inputs
+    from auxmod.problem import labels
+
+    x = training_inputs(run, torch.device("cpu"))
+    total, q = labels.sums(x), run.problem.q
+    arrays = {"x": x, "y": labels.residues(total, q), "quotient": labels.quotients(total, q)}
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **{name: tensor.numpy() for name, tensor in arrays.items()})  # type: ignore[arg-type]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(out, buffer.getvalue())
+    console().print(f"{out}: x {tuple(x.shape)}, y, quotient; N = {run.problem.n}, q = {q}")

@@ -1,0 +1,138 @@
+"""The flags that describe a run, made from the configuration's own fields, and what they resolve to.
+
+A flag's name, type, default and help are those of the field, so that there is one place to change. Precedence:
+flag > environment (`AUXMOD_…`) > `--config` file > `--preset` > default.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import itertools
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from cyclopts import Parameter
+
+from auxmod import config as config_module
+from auxmod.checked import number
+from auxmod.config import GROUPS, MethodName, RunConfig
+from auxmod.errors import UserError, require
+from auxmod.experiments.recipes import with_preset
+from auxmod.settings import build
+
+HIDDEN = {"data_sha256"}
+"""Fields that are worked out, never given."""
+_EXTRA = {
+    "k": (int, "method", "The auxiliary modulus is K·q, for --method aux.", "4"),
+    "r": (float, "method", "The weight of the auxiliary modulus, for --method aux.", "0.3"),
+    "seed": (int, "training", "Data, initial weights, order and draws all follow from it.", "0"),
+}
+_METHOD_DEFAULT = "as the method has it"
+
+
+def _field_docs(kind: type) -> dict[str, str]:
+    """The string under each field of a dataclass."""
+    body = next(
+        node.body
+        for node in ast.parse(inspect.getsource(config_module)).body
+        if isinstance(node, ast.ClassDef) and node.name == kind.__name__
+    )
+    docs = {}
+    for field, after in itertools.pairwise(body):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(after, ast.Expr)
+            and isinstance(after.value, ast.Constant)
+        ):
+            docs[field.target.id] = inspect.cleandoc(str(after.value.value)).replace("\n", " ")
+    return docs
+
+
+def _flag_type(kind: Any) -> Any:
+    """Lists are typed as text on the command line, 1,2,4."""
+    return str if get_origin(kind) is tuple else kind
+
+
+def _make_flags() -> type:
+    fields: list[tuple[str, Any, Any]] = []
+
+    def add(name: str, kind: Any, group: str, text: str, default: str) -> None:
+        parameter = Parameter(
+            help=text, group=group.capitalize(), show_default=default, env_var=f"AUXMOD_{name.upper()}"
+        )
+        fields.append((name, Annotated[kind | None, parameter], dataclasses.field(default=None)))
+
+    for group, kind in GROUPS.items():
+        docs, hints = _field_docs(kind), get_type_hints(kind)
+        for field in dataclasses.fields(kind):
+            if field.name in HIDDEN:
+                continue
+            default = _METHOD_DEFAULT if group == "method" else str(field.default)
+            if field.name == "method":
+                default = "aux, or custom with --moduli"
+            add(field.name, _flag_type(hints[field.name]), group, docs.get(field.name, ""), default)
+        for name, (extra, place, text, default) in _EXTRA.items():
+            if place == group:
+                add(name, extra, group, text, default)
+    return dataclasses.make_dataclass("RunFlags", fields, kw_only=True)
+
+
+if TYPE_CHECKING:
+    RunFlags = Any
+else:
+    RunFlags = _make_flags()
+
+Preset = Annotated[
+    Literal["demo", "paper", "best"] | None,
+    Parameter(help="Fill every setting that is not given.", group="Run", env_var="AUXMOD_PRESET"),
+]
+ConfigFile = Annotated[
+    Path | None,
+    Parameter(name="--config", help="A TOML file of settings.", group="Run", env_var="AUXMOD_CONFIG"),
+]
+Device = Annotated[str, Parameter(help="auto, cpu, cuda or cuda:i.", group="Run", env_var="AUXMOD_DEVICE")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print the result as JSON on stdout.", group="Run")]
+Quiet = Annotated[bool, Parameter(negative="", help="No progress.", group="Run")]
+
+
+def given_settings(flags: Any, file: Path | None) -> dict[str, Any]:
+    """What the user said, by flag, environment or file."""
+    said = {} if flags is None else {k: v for k, v in vars(flags).items() if v is not None}
+    for name in ("moduli", "weights"):
+        if name in said:
+            said[name] = numbers(said[name], f"--{name}")
+    if "moduli" in said:
+        require(all(v == int(v) for v in said["moduli"]), "--moduli must be whole numbers, such as --moduli 1,2,4.")
+        said["moduli"] = tuple(int(v) for v in said["moduli"])
+    return (_read_toml(file) if file else {}) | said
+
+
+def resolve(flags: Any, preset: str | None, file: Path | None) -> RunConfig:
+    """The run that flags, environment, file and preset describe together."""
+    return build(**with_preset(preset, given_settings(flags, file)))
+
+
+def numbers(text: str, flag: str) -> tuple[float, ...]:
+    """1,2,4 → (1.0, 2.0, 4.0)."""
+    values = [number(part.strip()) for part in text.split(",")]
+    require(None not in values, f"{flag} is {text!r}, but must be numbers with commas between, such as 1,2,4.")
+    return tuple(v for v in values if v is not None)
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    """A file's settings; [problem], [method], … tables are optional."""
+    try:
+        content = tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"--config {path} cannot be read ({error}).") from None
+    flat: dict[str, Any] = {}
+    for name, value in content.items():
+        flat |= value if isinstance(value, dict) else {name: value}
+    return flat
+
+
+METHODS = get_args(MethodName)

@@ -1,0 +1,156 @@
+"""`auxmod theory`: the paper's quantities for one problem, exact, beside the paper's own formulas."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from auxmod.cli.display import console, print_json, table
+from auxmod.cli.options import Json, given_settings
+from auxmod.config import Fill
+from auxmod.errors import require
+
+
+def theory(
+    *,
+    n: Annotated[int, Parameter(help="Number of terms N.")] = 16,
+    q: Annotated[int, Parameter(help="The modulus.")] = 97,
+    k: Annotated[int | None, Parameter(help="The auxiliary modulus is K·q.", show_default="4")] = None,
+    r: Annotated[float | None, Parameter(help="Its weight; q has 1−r.", show_default="0.3")] = None,
+    moduli: Annotated[str | None, Parameter(help="Any multipliers of q instead of K, such as 1,2,4.")] = None,
+    weights: Annotated[str | None, Parameter(help="Their weights, such as .5,.25,.25 [default: equal].")] = None,
+    fill: Annotated[Fill, Parameter(help="Sparse inputs filled from 0..q−1 (zero) or 1..q−1 (nonzero).")] = "zero",
+    epsilon: Annotated[float, Parameter(help="Loss on zero-free inputs, for the gap bound.")] = 1.0,
+    delta: Annotated[float, Parameter(help="Training risk, for the gap bound.")] = 0.0,
+    figures: Annotated[Path | None, Parameter(help="A folder to draw the figures into.")] = None,
+    format: Annotated[Literal["png", "svg", "pdf"], Parameter(help="What the figures are saved as.")] = "png",
+    paper_errors: Annotated[
+        bool, Parameter(negative="", help="Instead, the paper's claims against what is computed.")
+    ] = False,
+    markdown: Annotated[bool, Parameter(negative="", help="Print --paper-errors as Markdown.")] = False,
+    json: Json = False,
+) -> None:
+    """Expected wraps, their law, ρ, the gap bound and the distance of sparse inputs: exact, for any N, q and moduli.
+
+    Example: auxmod theory --n 8 --q 31 --k 5 --r 0.2
+    """
+    require(paper_errors or not markdown, "--markdown belongs to --paper-errors: give both, or neither.")
+    if paper_errors:
+        return _print_errata(markdown, json)
+    from auxmod.problem.theory import summary
+
+    said = given_settings(SimpleNamespace(k=k, r=r, moduli=moduli, weights=weights), None)
+    values = summary(n, q, **said, fill=fill, epsilon=epsilon, delta=delta)
+    drawn = _draw(values, figures, format) if figures else []
+    if json:
+        return print_json(values | ({"figures": drawn} if drawn else {}))
+    _print_page(values)
+    for path in drawn:
+        console().print(f"drawn: {path}", markup=False)
+
+
+def _draw(values: dict[str, Any], folder: Path, kind: str) -> list[str]:
+    from auxmod.reporting import theory_figures
+
+    multipliers = tuple(row["multiplier"] for row in values["moduli"])
+    weights = tuple(row["weight"] for row in values["moduli"])
+    drawn = theory_figures.figures(values["n"], values["q"], multipliers, weights, values["fill"])
+    paths = {name: folder / f"{name}.{kind}" for name in drawn}
+    for name, figure in drawn.items():
+        theory_figures.save(figure, paths[name])
+    return [str(path) for path in paths.values()]
+
+
+# ---- the page ---------------------------------------------------------------------------------------------
+
+
+def _print_page(values: dict[str, Any]) -> None:
+    out = console()
+    mixture = ", ".join(f"{row['multiplier']}·q with weight {row['weight']:.3g}" for row in values["moduli"])
+    out.print(f"[bold]N = {values['n']}, q = {values['q']}[/], trained modulo {mixture}\n")
+    columns = ("", "the paper's formula", "as printed", "right formula", "exact")
+    out.print(table("Wraps of a label", columns, _wrap_rows(values)))
+    out.print()
+    columns = ("", "as printed", "with the training law")
+    out.print(table("Sparse training, uniform testing", columns, _gap_rows(values)))
+    out.print()
+    bars = table(f"Law of the wraps of {values['k']}·q", ("wraps", "probability", ""), _law_rows(values["wrap_law"]))
+    bars.columns[2].justify = "left"
+    out.print(bars)
+    choice = values["choice"]
+    out.print(
+        f"\nFrom N and q alone: [bold]--k {choice['k']} --r {choice['r']:.2f}[/] "
+        "[dim](most sums below Kq, wraps as with sparse: for experiments to judge)[/]"
+    )
+
+
+def _wrap_rows(values: dict[str, Any]) -> list[tuple[str, str, str, str, str]]:
+    smooth, floor, top = values["expected_wraps"], values["expected_wraps_floor"], values["k"]
+    rows = [
+        *(_modulus_row(row) for row in values["moduli"]),
+        ("mean, weighted: aux", "Σ w·N(q−1)/2mq", smooth["aux"], "Σ w·E⌊S/mq⌋", floor["aux"]),
+        ("mean, sparse", "⅔·N(q−1)/2q", smooth["sparse_limit"], "E⌊S_z/q⌋", floor["sparse"]),
+        ("the same without floor", "⅔·N(q−1)/2q", smooth["sparse_limit"], "E(S_z)/q", smooth["sparse_exact"]),
+        ("ρ, aux over sparse", "Σ (w/m) / ⅔", values["rho"], "ratio of the means", values["rho_exact"]),
+        (f"P(no wrap of {top}·q)", "… C((K−i)q+N−1, N−1)", values["p_no_wrap_as_printed"],
+         "… C((K−i)q+N−1, N)", values["p_no_wrap"]),
+    ]  # fmt: skip
+    return [(name, left, _number(printed), right, _number(exact)) for name, left, printed, right, exact in rows]
+
+
+def _modulus_row(row: dict[str, Any]) -> tuple[str, str, float, str, float]:
+    m = row["multiplier"]
+    right = "(N−1)(q−1)/2q" if m == 1 else f"E⌊S/{m}q⌋"
+    left = "N(q−1)/2q" if m == 1 else f"N(q−1)/(2·{m}q)"
+    return f"mean wraps of {m}·q", left, row["expected_wraps"], right, row["expected_wraps_floor"]
+
+
+def _gap_rows(values: dict[str, Any]) -> list[tuple[str, str, str]]:
+    risks = f"ε = {values['epsilon']:g}, δ = {values['delta']:g}"
+    return [
+        (f"gap bound, {risks}", _number(values["gap_bound"]), _number(values["gap_bound_with_training_law"])),
+        ("P(zero-free) under sparse inputs", "unused", _number(values["zero_free_mass"])),
+        ("largest test risk / training risk", "unused", _number(values["risk_ratio"])),
+        ("total variation, sparse and uniform", "–", _number(values["tv_sparse_uniform"])),
+        ("KL(sparse ‖ uniform), nats", "–", _number(values["kl_sparse_uniform"])),
+        ("KL(uniform ‖ sparse), nats", "–", _number(values["kl_uniform_sparse"])),
+    ]
+
+
+def _law_rows(law: list[float]) -> list[tuple[str, str, str]]:
+    """The counts worth seeing, with bars."""
+    most = max(law)
+    seen = [(d, p) for d, p in enumerate(law) if p >= 0.002]
+    return [(str(d), f"{p:.4f}", "█" * round(40 * p / most)) for d, p in seen]
+
+
+def _number(value: float | None) -> str:
+    return "∞" if value is None else f"{value:.5g}"
+
+
+# ---- the paper's errors -----------------------------------------------------------------------------------
+
+
+def _print_errata(markdown: bool, json: bool) -> None:
+    from auxmod.reporting import errata
+
+    rows = errata.findings()
+    if json:
+        return print_json([dataclasses.asdict(row) for row in rows])
+    if markdown:
+        sys.stdout.write(errata.markdown(rows) + "\n")
+        return None
+    for verdict, title in errata.TITLES.items():
+        chosen = [row for row in rows if row.verdict == verdict]
+        cells = [(row.where, row.claim, row.printed, row.computed) for row in chosen]
+        page = table(title, ("where", "the paper says", "printed", "computed"), cells)
+        for column in page.columns:
+            column.justify, column.overflow = "left", "fold"
+        page.show_lines = True
+        console().print(page)
+    return None

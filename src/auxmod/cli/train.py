@@ -1,0 +1,133 @@
+"""`auxmod train`: one run, from flags to a run directory."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from auxmod.cli.display import Bars, console, mapping, percent, print_json, table
+from auxmod.cli.options import ConfigFile, Device, Json, Preset, Quiet, RunFlags, given_settings
+from auxmod.config import RunConfig
+from auxmod.errors import require
+from auxmod.experiments.recipes import with_preset
+from auxmod.experiments.store import Run
+from auxmod.settings import build, flatten
+
+
+def train(
+    flags: Annotated[RunFlags | None, Parameter(name="*")] = None,
+    *,
+    out: Annotated[Path | None, Parameter(help="The run directory. [default: runs/<name>]", group="Run")] = None,
+    resume: Annotated[
+        bool,
+        Parameter(negative="", help="Go on with the run in --out, as if it had never stopped.", group="Run"),
+    ] = False,
+    preset: Preset = None,
+    config: ConfigFile = None,
+    device: Device = "auto",
+    checkpoint_every: Annotated[int, Parameter(help="Steps between checkpoints.", group="Run")] = 1000,
+    dry_run: Annotated[
+        bool,
+        Parameter(negative="", help="Print what would run, and what it needs; train nothing.", group="Run"),
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train one model.
+
+    Example: auxmod train --n 16 --q 97 --method aux --k 5 --r 0.4 --samples 100_000
+    """
+    require(checkpoint_every >= 1, f"--checkpoint-every is {checkpoint_every}, but must be 1 step or more.")
+    run = _resumed(out, flags, config) if resume else None
+    run_config = run.config if run else _resolved(given_settings(flags, config), preset)
+    if dry_run:
+        return _describe(run_config, device, json)
+    from auxmod.learning.precision import resolve_device
+
+    chosen = resolve_device(device)
+    run = run or Run.create(out or default_path(run_config), run_config)
+    result = _train(run, chosen, resume, checkpoint_every, quiet)
+    if json:
+        return print_json({"run": str(run.path), "hash": run_config.hash, **result})
+    console().print(scores_table(f"{run.path}", result))
+
+
+def _resolved(settings: dict[str, Any], preset: str | None) -> RunConfig:
+    settings = with_preset(preset, settings)
+    if settings.get("data"):
+        from auxmod.experiments.single import settings_with_data
+
+        settings = settings_with_data(settings)
+    return build(**settings)
+
+
+def _resumed(out: Path | None, flags: Any, config: Path | None) -> Run:
+    require(out is not None, "--resume needs --out, the directory of the run to go on with.")
+    assert out is not None
+    said = given_settings(flags, config)
+    require(
+        not said,
+        f"--resume takes the run's own settings from {out}; leave out: {', '.join(sorted(said))}.",
+    )
+    run = Run.open(out)
+    require(run.result is None, f"{out} is a finished run: there is nothing to resume.")
+    return run
+
+
+def default_path(config: RunConfig) -> Path:
+    """runs/<method>-n16-q97-<hash>, with a number behind it where that is taken."""
+    name = f"{config.method.method}-n{config.problem.n}-q{config.problem.q}-{config.hash[:6]}"
+    return free_path(Path("runs") / name)
+
+
+def free_path(path: Path) -> Path:
+    """The path itself, or the first of path-2, path-3, … that is not there."""
+    candidate, number = path, 2
+    while candidate.exists():
+        candidate, number = path.with_name(f"{path.name}-{number}"), number + 1
+    return candidate
+
+
+def _train(run: Run, device: Any, resume: bool, checkpoint_every: int, quiet: bool) -> dict[str, Any]:
+    from auxmod.experiments.single import train_run
+    from auxmod.learning.engine import Progress
+
+    asked: list[int] = []
+
+    def ask(number: int, frame: Any) -> None:
+        if asked:  # a second Ctrl-C does not wait
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        with Bars(quiet) as bars:
+            options: dict[str, Any] = {"resume": resume, "checkpoint_every": checkpoint_every}
+            for event in train_run(run, device, stopping=lambda: bool(asked), **options):
+                if isinstance(event, Progress):
+                    accuracy = event.accuracy[0] if event.accuracy else None
+                    bars.show(run.config.method.method, event.step, event.steps, event.loss[0], accuracy)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return run.result or {}
+
+
+def scores_table(title: str, scores: dict[str, Any]) -> Any:
+    """Accuracies, each beside its chance level."""
+    rows = [("match", percent(scores["match"]), percent(scores["chance"]))]
+    rows += [(f"τ = {tau}", percent(share), percent(scores["tau_chance"][tau])) for tau, share in scores["tau"].items()]
+    return table(f"{title}  ({scores['samples']:,} inputs)", ("accuracy", "model", "chance"), rows)
+
+
+def _describe(config: RunConfig, device: str, as_json: bool) -> None:
+    from auxmod.learning.memory import describe
+
+    cost = describe(config, device)
+    if as_json:
+        return print_json({"config": config.to_dict(), "hash": config.hash, "cost": cost})
+    out = console()
+    out.print(mapping(f"Run {config.hash}", flatten(config)))
+    out.print(mapping("What it needs", cost))

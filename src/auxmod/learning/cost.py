@@ -1,0 +1,97 @@
+"""What a run costs, from its configuration alone: parameters, arithmetic, memory, time. Standard library only.
+
+Arithmetic is what the mathematics of a step asks for, whatever an implementation recomputes or leaves out, so
+that one count serves every implementation that is compared.
+
+Shapes: B batch, N terms, T positions (N, and one more with `cls` pooling), D width, H hidden, L layers.
+"""
+
+from __future__ import annotations
+
+from auxmod.config import RunConfig
+
+_HALF = {"auto", "fp16", "bf16"}
+
+
+def parameters(config: RunConfig) -> int:
+    """Trainable numbers of one model."""
+    m = config.model
+    inputs, outputs = _widths(config)
+    D, H, L = m.width, m.hidden, m.layers
+    norms = (2 * L + m.final_norm) * D
+    biases = L * (5 * D + H) + norms + outputs + (D if m.embedding == "angular" else 0)
+    cls = D if m.pooling == "cls" else 0
+    return L * _block_weights(config) + inputs * D + _head_weights(config) + norms + cls + m.bias * biases
+
+
+def step_flops(config: RunConfig) -> int:
+    """Floating-point operations of one training step of one model; a multiply-add is two.
+
+    A matrix of P weights costs 2·P a row forward and 4·P backward (for its input, and for itself):
+
+    - blocks, each position: 6 · L·(4·D² + 2·D·H) · B·T
+    - attention, QKᵀ and its product with V: 12 · T²·D · L·B
+    - angular embedding, whose input needs no gradient: 4 · inputs·D · B·N (a token's look-up is free)
+    - read-out, each sample: 6 · D·outputs · B
+
+    Element-wise work (norms, activations, AdamW) is left out: it costs bytes, not arithmetic.
+    """
+    m, n, B = config.model, config.problem.n, config.training.batch
+    T = _positions(config)
+    blocks = 6 * m.layers * _block_weights(config) * B * T
+    attention = 12 * T**2 * m.width * m.layers * B
+    embedding = 4 * _widths(config)[0] * m.width * B * n if m.embedding == "angular" else 0
+    return blocks + attention + embedding + 6 * _head_weights(config) * B
+
+
+def member_bytes(config: RunConfig, precision: str | None = None) -> int:
+    """An estimate of the memory that training one member of an ensemble takes.
+
+    ``precision`` is what the run's own came to on its device; an `auto` left open counts as fp16, as on a GPU.
+    """
+    half = (precision or config.training.precision) in _HALF
+    weights = parameters(config) * (4 * 5 + 2 * half)  # master, gradient as made and as gathered, two moments
+    data = config.training.samples * (4 * config.problem.n + 8 + 8)  # inputs, sums, order
+    return weights + data + activation_bytes(config, 2 if half else 4)
+
+
+def activation_bytes(config: RunConfig, size: int) -> int:
+    """What a forward pass keeps for the backward one, and that one's widest moment.
+
+    ``size`` is the bytes of a number in the trunk; the residual stream, embedding and read-out are float32.
+    """
+    m, B, T = config.model, config.training.batch, _positions(config)
+    D, H = m.width, m.hidden
+    inputs, outputs = _widths(config)
+    stream = 4 * 2 * D  # what each of the two norms reads
+    inside = size * (6 * D + (1 + (m.activation == "gelu")) * H)  # norms' outputs, q, k, v, mixture, hidden layer
+    if m.dropout:  # attention is then not fused: its weights; and every mask
+        inside += 4 * size * m.heads * T + size * (H + 2 * D)
+    backward = size * (2 * H + 4 * D) + 4 * D
+    ends = 4 * B * (T * inputs * (m.embedding == "angular") + 3 * outputs)
+    return B * T * (m.layers * (stream + inside) + backward) + ends
+
+
+def seconds(config: RunConfig, flops_per_second: float) -> float:
+    """How long a run's steps take on a device that achieves this rate on them (not the one on its data sheet)."""
+    return config.training.steps * step_flops(config) / flops_per_second
+
+
+def _widths(config: RunConfig) -> tuple[int, int]:
+    """Inputs and outputs of the model: classes, or a point for each modulus."""
+    moduli, q = config.method.moduli, config.problem.q
+    return (q, max(moduli) * q) if config.model.embedding == "token" else (2 * len(moduli), 2 * len(moduli))
+
+
+def _positions(config: RunConfig) -> int:
+    return config.problem.n + (config.model.pooling == "cls")
+
+
+def _block_weights(config: RunConfig) -> int:
+    D, H = config.model.width, config.model.hidden
+    return 4 * D**2 + 2 * D * H
+
+
+def _head_weights(config: RunConfig) -> int:
+    rows = config.problem.n if config.model.pooling == "flatten" else 1
+    return rows * config.model.width * _widths(config)[1]

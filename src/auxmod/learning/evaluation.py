@@ -1,0 +1,64 @@
+"""Measuring a model on inputs it has not trained on, in chunks that fit the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from auxmod.config import Distribution, Fill
+from auxmod.learning.objective import Objective
+from auxmod.problem import metrics, sampling
+
+
+@torch.no_grad()
+def evaluate(
+    forward: Callable[[Tensor], Tensor],
+    objective: Objective,
+    n: int,
+    samples: int,
+    *,
+    at_once: int,
+    stream: str = "test",
+    distribution: Distribution = "uniform",
+    fill: Fill = "zero",
+    taus: tuple[float, ...] = metrics.TAUS,
+) -> list[dict[str, Any]]:
+    """Each member's figures on ``samples`` inputs; ``forward`` maps x (E, B, N) to outputs (E, B, ·).
+
+    The inputs depend on (N, q, stream, distribution) alone, so that every model answers the same questions.
+    """
+    tally = metrics.Tally.empty(objective.q, n, taus)
+    qs, device = objective.q.tolist(), objective.q.device
+    for start, count in chunks(samples, at_once):
+        drawn = {
+            q: sampling.inputs(
+                distribution,
+                fill,
+                seed=sampling.TEST_SEED,
+                stream=stream,
+                start=start,
+                count=count,
+                n=n,
+                q=q,
+                device=device,
+            )
+            for q in set(qs)
+        }
+        x = torch.stack([drawn[q] for q in qs])
+        tally.add(objective.decode(forward(x)), x)
+    return tally.report(objective.embedding)
+
+
+def rows_at_once(hidden: int, n: int, outputs: int, members: int, device: torch.device) -> int:
+    """Samples a chunk: enough to fill the device, few enough to fit its memory."""
+    elements = 2**31 if device.type == "cuda" else 2**24
+    return max(1, elements // ((hidden * (n + 1) + outputs) * members))
+
+
+def chunks(total: int, size: int) -> Iterator[tuple[int, int]]:
+    """(start, count) pairs that cover 0..total−1."""
+    for start in range(0, total, size):
+        yield start, min(size, total - start)

@@ -1,0 +1,74 @@
+"""What a run needs of a device, in memory and in time; one that does not fit is refused before it starts."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import torch
+
+from auxmod.config import RunConfig
+from auxmod.errors import UserError
+from auxmod.learning.cost import member_bytes, parameters, step_flops
+from auxmod.learning.precision import resolve_device, resolve_precision, trunk_dtype
+
+
+def free_bytes(device: torch.device) -> int:
+    """Memory that is free on the device now."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def check_fits(config: RunConfig, device: torch.device) -> None:
+    """Refuse a run that is larger than the device's free memory, and say what to do."""
+    needed, free = member_bytes(config), free_bytes(device)
+    if needed <= free:
+        return
+    sizes = f"about {needed / 2**30:,.1f} GiB of memory, and {free / 2**30:,.1f} GiB is free"
+    classes = max(config.method.moduli) * config.problem.q
+    if config.model.embedding == "token":
+        raise UserError(
+            f"This run needs {sizes}: its head has {classes:,} classes. Use --embedding angular, which needs none."
+        )
+    raise UserError(f"This run needs {sizes}: use a smaller --batch or model.")
+
+
+def describe(config: RunConfig, device: str) -> dict[str, str]:
+    """What a run needs, for `--dry-run`: the time is what it takes at the device's measured matrix rate."""
+    chosen = resolve_device(device)
+    precision = resolve_precision(config.training.precision, chosen)
+    per_step, rate = step_flops(config), matrix_rate(chosen, trunk_dtype(precision))
+    return {
+        "device": str(chosen),
+        "precision": precision,
+        "parameters": f"{parameters(config):,}",
+        "memory": f"{member_bytes(config) / 2**30:.2f} GiB",
+        "steps": f"{config.training.steps:,}",
+        "FLOPs": f"{per_step * config.training.steps:.3g}",
+        "time": f"about {_duration(per_step * config.training.steps / (EFFICIENCY * rate))}",
+    }
+
+
+EFFICIENCY = 0.35
+"""The share of the matrix rate that a training step reaches, roughly, for an estimate of time."""
+
+
+def matrix_rate(device: torch.device, dtype: torch.dtype) -> float:
+    """FLOP/s of a large matrix product, measured now."""
+    size = 8192 if device.type == "cuda" else 1024
+    a = torch.randn(size, size, device=device).to(dtype)
+    times = []
+    for _ in range(4):
+        began = time.perf_counter()
+        a @ a
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        times.append(time.perf_counter() - began)
+    return float(2 * size**3 / min(times))
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

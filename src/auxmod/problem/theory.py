@@ -1,0 +1,283 @@
+"""The paper's quantities, right: expected wraps, ρ, the gap bound, distances of inputs, a choice of (K, r).
+
+Standard library and numpy, no torch. Every number comes from `laws`, which is exact; where the paper's own
+formula differs, a function with `as_printed` in its name gives that too, so that both can stand side by side.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from auxmod.config import Fill
+from auxmod.errors import require
+from auxmod.problem import laws
+from auxmod.settings import resolve_method
+
+SPARSE_LIMIT = Fraction(2, 3)
+"""E[X_2]/E[X_0] as N → ∞ (Proposition 2). It is reached slowly, from below: 2/3 − 0.243/√N + O(1/N)."""
+GRID_K, GRID_R = (4, 9), (0.1, 0.4)
+"""The ranges of the paper's search for K and r (Section 5.1)."""
+
+Moduli = tuple[int, ...]
+Weights = tuple[float, ...]
+
+# ---- expected wraps ---------------------------------------------------------------------------------------
+
+
+def expected_wraps(n: int, q: int, m: int = 1) -> Fraction:
+    """E[S_N/mq] = N(q−1)/(2mq): wraps without the floor (Proposition 2); X_0 is m = 1."""
+    laws.check(n, q, m)
+    return Fraction(n * (q - 1), 2 * m * q)
+
+
+def expected_wraps_floor(n: int, q: int, m: int = 1) -> Fraction:
+    """E[D_mq], the floor kept, as an exact fraction.
+
+    For m = 1 it is (N−1)(q−1)/(2q): the partial sums R_i = x_1+…+x_i mod q are independent and uniform on
+    {0..q−1} (each x_i shifts the last by a uniform amount), and the sum wraps at step i exactly where
+    R_i < R_{i−1}, which has probability (q−1)/(2q) at each of the N−1 steps. For other m it is counted.
+    """
+    laws.check(n, q, m)
+    if m == 1:
+        return Fraction((n - 1) * (q - 1), 2 * q)
+    return Fraction(sum(d * count for d, count in enumerate(laws.wrap_counts(n, q, m))), q**n)
+
+
+def expected_label_wraps(n: int, q: int, moduli: Moduli, weights: Weights) -> float:
+    """E[Σ_j w_j D_{m_j q}]: expected wraps of a training label (Section 4.1), the floor kept."""
+    return math.fsum(w * float(expected_wraps_floor(n, q, m)) for m, w in zip(moduli, weights, strict=True))
+
+
+def expected_terms(n: int) -> float:
+    """E[z] under g(z) ∝ 1/√(N−z+1), z in 1..N: it is N + 1 − Σ√k / Σ(1/√k), k = 1..N."""
+    return math.fsum(laws.term_law(n) * np.arange(n + 1))
+
+
+def expected_sparse_wraps(n: int, q: int, fill: Fill = "zero") -> float:
+    """E[X_2] = E[S_z]/q, no limit taken: an entry's mean is (q−1)/2, or q/2 if filled from {1..q−1}."""
+    laws.check(n, q)
+    return expected_terms(n) * ((q - 1) / (2 * q) if fill == "zero" else 0.5)
+
+
+def expected_sparse_wraps_floor(n: int, q: int, fill: Fill = "zero") -> float:
+    """E[D_q] under sparse inputs, the floor kept: (E[S_z] − E[S_z mod q])/q.
+
+    Filled from {0..q−1}, S_z mod q is uniform. From {1..q−1}, every non-trivial character of x has mean
+    −1/(q−1), so P(S_z ≡ s) = (1 + c(q·[s=0] − 1))/q with c = (−1/(q−1))^z and E[S_z mod q] = (1−c)(q−1)/2.
+    """
+    mean, uniform = expected_sparse_wraps(n, q, fill), (q - 1) / (2 * q)
+    if fill == "zero":
+        return max(0.0, mean - uniform)  # z = 1 alone cannot wrap: exactly 0 up to rounding
+    bias = math.fsum(g * (-1 / (q - 1)) ** z for z, g in enumerate(laws.term_law(n)))
+    return max(0.0, mean - uniform * (1 - bias))
+
+
+# ---- P(D_Kq = 0) ------------------------------------------------------------------------------------------
+
+
+def p_no_wrap(n: int, q: int, k: int) -> Fraction:
+    """P(D_Kq = 0) of Proposition 7, corrected: q^−N Σ_{i<K} (−1)^i C(N,i) C((K−i)q+N−1, N)."""
+    laws.check(n, q, k)
+    return Fraction(laws.wrap_counts(n, q, k)[0], q**n)
+
+
+def p_no_wrap_as_printed(n: int, q: int, k: int) -> Fraction:
+    """The paper's formula for P(D_Kq = 0), with C((K−i)q+N−1, N−1). Wrong, and sometimes negative.
+
+    The sum of C(s+N−1, N−1) over s < (K−i)q is C((K−i)q+N−1, N) by the identity the paper quotes. What is
+    printed is instead P(S_N = Kq) less one term: P(S_N = Kq) − (−1)^K C(N,K)/q^N.
+    """
+    laws.check(n, q, k)
+    terms = ((-1) ** i * math.comb(n, i) * math.comb((k - i) * q + n - 1, n - 1) for i in range(min(k, n + 1)))
+    return Fraction(sum(terms), q**n)
+
+
+# ---- ρ ----------------------------------------------------------------------------------------------------
+
+
+def rho(moduli: Moduli, weights: Weights) -> float:
+    """ρ = Σ_j (w_j/m_j) / (2/3), Eq. 4 for any moduli; for the paper's ((1−r) + r/K)/(2/3)."""
+    return math.fsum(w / m for m, w in zip(moduli, weights, strict=True)) / float(SPARSE_LIMIT)
+
+
+def rho_exact(n: int, q: int, moduli: Moduli, weights: Weights, fill: Fill = "zero") -> float | None:
+    """What ρ stands for: E[Σ_j w_j D_{m_j q}] under uniform inputs over E[D_q] under sparse ones.
+
+    Both with the floor, and the sparse one at this N, not in the limit. None where sparse inputs never wrap.
+    """
+    sparse = expected_sparse_wraps_floor(n, q, fill)
+    return expected_label_wraps(n, q, moduli, weights) / sparse if sparse > 1e-12 else None
+
+
+# ---- the gap between sparse training and uniform testing --------------------------------------------------
+
+
+def gap_bound(n: int, q: int, epsilon: float = 1.0, delta: float = 0.0) -> float:
+    """(1−1/q)^N·ε − δ ≤ R_te − R_tr (Proposition 1, Eq. 1): true, and silent about the training law."""
+    _check_risks(n, q, epsilon, delta)
+    return math.exp(n * math.log1p(-1 / q)) * epsilon - delta
+
+
+def zero_free_mass(n: int, q: int, fill: Fill = "zero") -> float:
+    """P_sparse(no zero entry): g(N)(1−1/q)^N, or g(N) if filled from {1..q−1}. Never zero."""
+    laws.check(n, q)
+    kept = math.exp(n * math.log1p(-1 / q)) if fill == "zero" else 1.0
+    return float(laws.term_law(n)[n]) * kept
+
+
+def gap_bound_with_training_law(n: int, q: int, epsilon: float = 1.0, delta: float = 0.0, fill: Fill = "zero") -> float:
+    """The same bound with the ε that a training risk of δ allows.
+
+    Sparse training sees zero-free inputs with probability p_0 (:func:`zero_free_mass`), uniformly among them.
+    So δ ≥ R_tr ≥ p_0·ε: the proposition's premise cannot hold with ε > δ/p_0, and its bound says at most
+    (1−1/q)^N·min(ε, δ/p_0) − δ. A model that has learned its training law (δ = 0) has no gap by it.
+    """
+    _check_risks(n, q, epsilon, delta)
+    return gap_bound(n, q, min(epsilon, delta / zero_free_mass(n, q, fill)), delta)
+
+
+def risk_ratio(n: int, q: int, fill: Fill = "zero") -> float:
+    """The largest R_te/R_tr any non-negative loss can have: the maximum of P_te(x)/P_tr(x).
+
+    Filled from {0..q−1}, each x has P_tr(x) ≥ g(N) q^−N (the term z = N), with equality where x is zero-free:
+    so the maximum is C_N = 1/g(N) = Σ_{k≤N} 1/√k for every q, and R_te − R_tr ≤ (C_N − 1)·R_tr. Filled from
+    {1..q−1}, the all-zero input is never trained on and the ratio is infinite.
+    """
+    laws.check(n, q)
+    return 1 / float(laws.term_law(n)[n]) if fill == "zero" else math.inf
+
+
+def _check_risks(n: int, q: int, epsilon: float, delta: float) -> None:
+    laws.check(n, q)
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        require(0 <= value < math.inf, f"--{name} is {value:g}, but an expected loss is a number of 0 or more.")
+
+
+# ---- distances between sparse and uniform inputs ----------------------------------------------------------
+# Both laws are exchangeable, and given which w entries are not zero, both make those entries uniform on
+# {1..q−1}. So P_tr(x)/P_te(x) depends on x through w alone, and distances between the laws of x are those
+# between the two laws of w: sums of N + 1 terms.
+
+
+def tv_sparse_uniform(n: int, q: int, fill: Fill = "zero") -> float:
+    """Total variation distance between sparse and uniform inputs, exact."""
+    gaps = laws.sparse_nonzero_law(n, q, fill) - laws.uniform_nonzero_law(n, q)
+    return math.fsum(np.abs(gaps)) / 2
+
+
+def kl_sparse_uniform(n: int, q: int, fill: Fill = "zero") -> float:
+    """KL(sparse ‖ uniform) in nats, exact; always finite, as uniform inputs can be anything."""
+    sparse = laws.sparse_nonzero_law(n, q, fill)
+    seen = sparse > 0
+    return math.fsum(sparse[seen] * (np.log(sparse[seen]) - laws.log_uniform_nonzero_law(n, q)[seen]))
+
+
+def kl_uniform_sparse(n: int, q: int, fill: Fill = "zero") -> float:
+    """KL(uniform ‖ sparse) in nats, exact; infinite if filled from {1..q−1}, which never gives all zeros."""
+    if fill == "nonzero":
+        return math.inf
+    uniform, sparse = laws.uniform_nonzero_law(n, q), laws.sparse_nonzero_law(n, q)
+    seen = uniform > 0
+    return math.fsum(uniform[seen] * (laws.log_uniform_nonzero_law(n, q)[seen] - np.log(sparse[seen])))
+
+
+# ---- a choice of K and r ----------------------------------------------------------------------------------
+
+
+def choose(n: int, q: int) -> tuple[int, float]:
+    """K and r from (N, q) alone, within the paper's grid (K in 4..9, r in 0.1..0.4).
+
+    K is the smallest multiplier for which a sum does not wrap Kq more often than it does, P(D_Kq = 0) ≥ 1/2:
+    from there on the auxiliary task is mostly plain addition. r then makes the expected wraps those of sparse
+    training, `rho_exact` = 1, the paper's notion of equal difficulty. Both are clipped to the grid.
+
+    This is a principle, not a theorem: nothing proves that fewer wraps or ρ = 1 learn better, and the paper's
+    own best pairs scatter. Experiments must judge it against a fixed pair.
+    """
+    laws.check(n, q)
+    low, high = GRID_K
+    k = next((k for k in range(low, high) if k >= n or 2 * p_no_wrap(n, q, k) >= 1), high)
+    plain, aux = float(expected_wraps_floor(n, q)), float(expected_wraps_floor(n, q, k))
+    r = (plain - expected_sparse_wraps_floor(n, q)) / (plain - aux) if plain > aux else GRID_R[0]
+    return k, min(max(r, GRID_R[0]), GRID_R[1])
+
+
+# ---- everything at once -----------------------------------------------------------------------------------
+
+
+def summary(
+    n: int,
+    q: int,
+    *,
+    k: int | None = None,
+    r: float | None = None,
+    moduli: Moduli | None = None,
+    weights: Weights | None = None,
+    fill: Fill = "zero",
+    epsilon: float = 1.0,
+    delta: float = 0.0,
+) -> dict[str, Any]:
+    """All of the above for one problem and one set of moduli, ready for JSON; what is infinite is None.
+
+    The moduli are the paper's 1 and K with weights 1−r and r (K = 4, r = 0.3 unless given), or any others. What
+    is said of one modulus (`k`, `kq`, `p_no_wrap`, `wrap_law`) is about the largest; `moduli` lists each.
+    """
+    laws.check(n, q)
+    method = resolve_method(n, "angular", method="aux", k=k, r=r, moduli=moduli, weights=weights, fill=fill)
+    m, w, top = method.moduli, method.weights, max(method.moduli)
+    return {
+        **{"n": n, "q": q, "k": top, "fill": fill, "epsilon": epsilon, "delta": delta},
+        **_wraps(n, q, m, w, fill),
+        **{"rho": rho(m, w), "rho_exact": rho_exact(n, q, m, w, fill)},
+        "p_no_wrap": float(p_no_wrap(n, q, top)),
+        "p_no_wrap_as_printed": float(p_no_wrap_as_printed(n, q, top)),
+        "wrap_law": laws.wrap_law(n, q, top),
+        "moduli": [_modulus(n, q, each, weight) for each, weight in zip(m, w, strict=True)],
+        **_gap(n, q, epsilon, delta, fill),
+        "choice": dict(zip(("k", "r"), choose(n, q), strict=True)),
+    }
+
+
+def _wraps(n: int, q: int, moduli: Moduli, weights: Weights, fill: Fill) -> dict[str, Any]:
+    plain, limit = float(expected_wraps(n, q)), float(SPARSE_LIMIT)
+    continuous = {
+        "naive": plain,
+        "aux": rho(moduli, weights) * limit * plain,
+        "sparse_exact": expected_sparse_wraps(n, q, fill),
+        "sparse_limit": limit * plain,
+    }
+    floored = {
+        "q": float(expected_wraps_floor(n, q)),
+        "kq": float(expected_wraps_floor(n, q, max(moduli))),
+        "aux": expected_label_wraps(n, q, moduli, weights),
+        "sparse": expected_sparse_wraps_floor(n, q, fill),
+    }
+    constant = continuous["sparse_exact"] / plain
+    return {"expected_wraps": continuous, "expected_wraps_floor": floored, "sparse_constant": constant}
+
+
+def _modulus(n: int, q: int, m: int, weight: float) -> dict[str, float]:
+    return {
+        "multiplier": m,
+        "weight": weight,
+        "expected_wraps": float(expected_wraps(n, q, m)),
+        "expected_wraps_floor": float(expected_wraps_floor(n, q, m)),
+        "p_no_wrap": float(p_no_wrap(n, q, m)),
+    }
+
+
+def _gap(n: int, q: int, epsilon: float, delta: float, fill: Fill) -> dict[str, float | None]:
+    values = {
+        "gap_bound": gap_bound(n, q, epsilon, delta),
+        "gap_bound_with_training_law": gap_bound_with_training_law(n, q, epsilon, delta, fill),
+        "zero_free_mass": zero_free_mass(n, q, fill),
+        "risk_ratio": risk_ratio(n, q, fill),
+        "tv_sparse_uniform": tv_sparse_uniform(n, q, fill),
+        "kl_sparse_uniform": kl_sparse_uniform(n, q, fill),
+        "kl_uniform_sparse": kl_uniform_sparse(n, q, fill),
+    }
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}

@@ -1,0 +1,74 @@
+"""A benchmark's JSON as a figure: what a step costs against N, and against the number of members E."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from auxmod.errors import UserError, require
+
+Row = Mapping[str, Any]
+OURS = "auxmod"
+CURVES = {"plain PyTorch, eager fp32": "plain_eager", "plain PyTorch, compile + AMP": "plain_compiled", OURS: "ours"}
+
+
+def check(path: Path) -> None:
+    """Refuse what could not be drawn, before anything is measured."""
+    try:
+        from matplotlib.backend_bases import FigureCanvasBase
+    except ImportError:
+        raise UserError("A plot needs matplotlib: pip install 'auxmod[plot]'.") from None
+    kinds = sorted(FigureCanvasBase.get_supported_filetypes())
+    require(path.suffix[1:].lower() in kinds, f"--plot is {str(path)!r}; end its name in one of: .{', .'.join(kinds)}.")
+
+
+def save(result: Mapping[str, Any], path: Path) -> None:
+    """Draw the figure into a file of the kind its name says."""
+    check(path)
+    figure(result).savefig(path, dpi=150)
+
+
+def figure(result: Mapping[str, Any]) -> Any:
+    """Two panels on one scale: the smallest ensembles of each N, and every E of those N that have several."""
+    from matplotlib.figure import Figure
+
+    rows: list[Row] = sorted(result["rows"], key=lambda row: (row["n"], row["members"]))
+    out = Figure(figsize=(10, 4), layout="constrained")
+    left, right = out.subplots(1, 2, sharey=True)
+    fewest = min((row["members"] for row in rows), default=1)
+    smallest = [row for row in rows if row["members"] == fewest]
+    for name, key in CURVES.items():
+        _line(left, "n", [row for row in smallest if row[key]], key, label=name)
+    _line(left, "n", smallest, "floor", label="arithmetic at the measured matrix rate", linestyle=":", color="grey")
+    for n in sorted({row["n"] for row in rows}):
+        several = [row for row in rows if row["n"] == n]
+        if len(several) > 1:
+            drawn = _line(right, "members", several, "ours", label=f"{OURS}, N = {n}")
+            _line(right, "members", several, "floor", linestyle=":", color=drawn.get_color())
+    _frame(left, "terms N", f"members E = {fewest}", {row["n"] for row in smallest})
+    _frame(right, "members E", "dotted: arithmetic alone", {row["members"] for row in rows})
+    left.set_ylabel("ms a step a member")
+    out.suptitle(f"A training step on {result['provenance']['device']}")
+    return out
+
+
+def _milliseconds(row: Row, key: str) -> float:
+    return float(row["ours"]["ms"] / row["floor_ratio"] if key == "floor" else row[key]["ms"])
+
+
+def _line(axes: Any, across: str, rows: Iterable[Row], key: str, **style: Any) -> Any:
+    points = [(row[across], _milliseconds(row, key)) for row in rows]
+    marker = "" if key == "floor" else "o"
+    return axes.plot([x for x, _ in points], [y for _, y in points], marker=marker, **style)[0]
+
+
+def _frame(axes: Any, label: str, title: str, ticks: Iterable[int]) -> None:
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(sorted(ticks), [str(tick) for tick in sorted(ticks)])
+    axes.set_xlabel(label)
+    axes.set_title(title)
+    axes.grid(alpha=0.3)
+    if axes.lines:
+        axes.legend(fontsize="small")

@@ -1,0 +1,44 @@
+"""What the paper prints against what is computed. `auxmod theory --paper-errors` shows it; docs/paper.md holds it.
+
+The figures on the left are the paper's, typed as it prints them; those on the right are computed: from the exact
+theory (`propositions`), or from the paper's own tables for claims about those (`tables`). To refresh the document:
+
+    python -m auxmod.reporting.errata docs/paper.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from auxmod.reporting.errata import propositions, tables
+from auxmod.reporting.errata.finding import Finding
+
+COMMAND = "auxmod theory --paper-errors --markdown"
+TITLES = {
+    "wrong": "Wrong, or contradicting itself",
+    "rough": "Approximations that mislead, and claims stronger than their numbers",
+    "right": "Checked, and right",
+}
+
+
+def findings() -> list[Finding]:
+    """Every claim checked: theory first, then tables."""
+    return [finding for part in (*propositions.PARTS, *tables.PARTS) for finding in part()]
+
+
+def markdown(rows: Sequence[Finding]) -> str:
+    """The findings as Markdown, a table for each verdict."""
+    return "\n\n".join(_table(title, [row for row in rows if row.verdict == key]) for key, title in TITLES.items())
+
+
+def _table(title: str, rows: Sequence[Finding]) -> str:
+    lines = [
+        f"**{title}** ({len(rows)})",
+        "",
+        "| # | where | the paper says | printed | computed |",
+        "|---|---|---|---|---|",
+    ]
+    for number, row in enumerate(rows, start=1):
+        cells = (str(number), row.where, row.claim, row.printed, row.computed)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines)

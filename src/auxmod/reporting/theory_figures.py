@@ -1,0 +1,211 @@
+"""The theory's figures: the gap bound against N, ρ over (K, r), and the wrap laws of four methods side by side.
+
+Each function returns a matplotlib `Figure` (no pyplot, no global state); :func:`save` writes one by its suffix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from auxmod.config import Fill
+from auxmod.errors import UserError, require
+from auxmod.problem import laws, theory
+from auxmod.settings import resolve_method
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMATS = ("png", "svg", "pdf")
+INK, FAINT = "#22272e", "#8b949e"
+COLOURS = {"naive": "#6e7781", "aux": "#e8743b", "ladder": "#2a9d8f", "sparse": "#3b6fb6"}
+SIZES = (2, 4, 8, 16, 32, 64, 128, 256)
+LEAST = 1e-3
+"""Wrap counts that no method reaches with this probability are not drawn."""
+
+
+def figures(n: int, q: int, moduli: theory.Moduli, weights: theory.Weights, fill: Fill = "zero") -> dict[str, Figure]:
+    """Every figure for one problem, by name."""
+    return {
+        "gap-bound": gap_figure(),
+        "rho": rho_figure(n, q, fill),
+        "wraps": wrap_figure(n, q, moduli, weights, fill),
+    }
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG, SVG or PDF, whichever its name ends in; the same figure gives the same file."""
+    kind = path.suffix.lower().lstrip(".")
+    require(kind in FORMATS, f"{path} does not end in .png, .svg or .pdf: choose one of these.")
+    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=160, metadata=dates.get(kind))
+
+
+# ---- the gap bound ----------------------------------------------------------------------------------------
+
+
+def gap_figure(moduli: Sequence[int] = (5, 17, 47, 113, 433, 3329)) -> Figure:
+    """(1−1/q)^N against N for several q (Figure 1a), beside what the training law allows."""
+    figure = _blank(9.6, 4.0)
+    left, right = figure.subplots(1, 2, sharex=True)
+    sizes = np.unique(np.geomspace(1, SIZES[-1], 60).astype(int))
+    for q, shade in zip(moduli, _shades(len(moduli)), strict=True):
+        values = [theory.gap_bound(int(n), q) for n in sizes]
+        left.plot(sizes, values, color=shade, linewidth=2)
+        _label_line(left, sizes, values, f"q = {q}", shade)
+    left.set(ylim=(0, 1.03), ylabel="(1 − 1/q)ᴺ", title="The bound as printed: ε = 1, δ = 0")
+    ceiling = [theory.risk_ratio(int(n), 2) for n in sizes]
+    right.plot(sizes, ceiling, color=COLOURS["sparse"], linewidth=2)
+    right.fill_between(sizes, 0.5, ceiling, color=COLOURS["sparse"], alpha=0.12, linewidth=0)
+    right.set(yscale="log", ylim=(0.5, 50), ylabel="test risk / training risk")
+    right.set_title("What sparse training allows, every q")
+    right.annotate("largest: $C_N=\\sum_{k\\leq N}1/\\sqrt{k}$", (12, 5.6), (1.3, 16), color=INK, arrowprops=_arrow())
+    right.set_yticks(ticks := [0.5, 1, 2, 5, 10, 20, 50], [f"{tick:g}" for tick in ticks])
+    for axes in (left, right):
+        axes.set_xscale("log", base=2)
+        axes.set(xlabel="terms N", xlim=(1, SIZES[-1]))
+        axes.set_xticks([1, *SIZES], map(str, [1, *SIZES]))
+        _clean(axes)
+    return figure
+
+
+def _label_line(axes: Axes, sizes: Any, values: Sequence[float], text: str, colour: Any) -> None:
+    """Name a line on itself, where it passes one half or shortly before its end: no legend to look up."""
+    at = min(range(len(values)), key=lambda i: (abs(values[i] - 0.5), i))
+    at = min(at, len(values) - 6)
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 1.2}
+    axes.text(
+        sizes[at], values[at], text, color=colour, fontsize=8.5, fontweight="bold", ha="center", va="center", bbox=box
+    )
+
+
+# ---- ρ ----------------------------------------------------------------------------------------------------
+
+
+def rho_figure(n: int, q: int, fill: Fill = "zero") -> Figure:
+    """ρ over K = 2..10 and r = 0.1..0.9 (Figure 2) and, beside it, the exact ratio at this N and q."""
+    ks, rs = range(2, 11), [r / 10 for r in range(1, 10)]
+    printed = [[theory.rho((1, k), (1 - r, r)) for k in ks] for r in rs]
+    exact = [[theory.rho_exact(n, q, (1, k), (1 - r, r), fill) for k in ks] for r in rs]
+    require(exact[0][0] is not None, f"--n is {n}, but ρ compares wraps, which need --n 2 or more.")
+    figure = _blank(10.4, 4.7)
+    left, right = figure.subplots(1, 2, sharey=True)
+    left.set(title="ρ as printed: any N, any q", ylabel="r, the weight of Kq")
+    right.set_title(f"exact: floors kept, N = {n}, q = {q}")
+    image = _heatmap(left, printed, [(k, (1 / 3) / (1 - 1 / k)) for k in np.linspace(1.5, 10.5, 200)])
+    _heatmap(right, exact, [(k, _even_r(n, q, k, fill)) for k in ks])
+    bar = figure.colorbar(image, ax=[left, right], shrink=0.85, pad=0.02)
+    bar.set_label("expected wraps, aux over sparse", color=INK)
+    bar.outline.set_visible(False)
+    return figure
+
+
+def _even_r(n: int, q: int, k: int, fill: Fill) -> float:
+    """The r at which aux and sparse labels wrap equally often."""
+    plain, aux = float(theory.expected_wraps_floor(n, q)), float(theory.expected_wraps_floor(n, q, k))
+    return (plain - theory.expected_sparse_wraps_floor(n, q, fill)) / (plain - aux)
+
+
+def _heatmap(axes: Axes, values: Any, contour: Sequence[tuple[float, float]]) -> Any:
+    from matplotlib.colors import TwoSlopeNorm
+
+    grid = np.array(values, dtype=float)
+    norm = TwoSlopeNorm(vcenter=1.0, vmin=0.2, vmax=1.8)
+    image = axes.imshow(grid, origin="lower", cmap="RdBu_r", norm=norm, extent=(1.5, 10.5, 0.05, 0.95), aspect="auto")
+    for (row, column), value in np.ndenumerate(grid):
+        shade = "white" if abs(value - 1) > 0.5 else INK
+        at = (column + 2, (row + 1) / 10)
+        axes.text(*at, f"{value:.2f}", ha="center", va="center", fontsize=7.5, color=shade, zorder=3)
+    axes.plot(*zip(*contour, strict=True), color="#f59f00", linewidth=2.6)
+    box = {"facecolor": "#f59f00", "edgecolor": "none", "boxstyle": "round,pad=0.2"}
+    axes.text(9, 0.45, "ρ = 1", ha="center", va="center", color="white", fontsize=8, fontweight="bold", bbox=box)
+    axes.set(
+        xlim=(1.5, 10.5), ylim=(0.05, 0.95), xlabel="K", xticks=range(2, 11), yticks=[r / 10 for r in range(1, 10)]
+    )
+    _clean(axes, grid=False)
+    axes.spines[:].set_visible(False)
+    return image
+
+
+# ---- wrap laws --------------------------------------------------------------------------------------------
+
+
+def wrap_figure(n: int, q: int, moduli: theory.Moduli, weights: theory.Weights, fill: Fill = "zero") -> Figure:
+    """How often a training label wraps: naive, aux (these moduli), ladder and sparse, with their means."""
+    rungs = resolve_method(n, "angular", method="ladder")
+    named = {
+        "naive": ("naive: mod q", laws.wrap_law(n, q)),
+        "aux": (f"aux: {_mixture_name(moduli, weights)}", laws.mixed_wrap_law(n, q, moduli, weights)),
+        "ladder": (f"ladder: 1 to {rungs.moduli[-1]}", laws.mixed_wrap_law(n, q, rungs.moduli, rungs.weights)),
+        "sparse": ("sparse: mod q, fewer terms", laws.sparse_wrap_law(n, q, fill=fill)),
+    }
+    last = max(d for _, law in named.values() for d, p in enumerate(law) if p >= LEAST)
+    figure = _blank(11.2, 3.5)
+    for axes, (name, (title, law)) in zip(figure.subplots(1, 4, sharex=True, sharey=True), named.items(), strict=True):
+        _law(axes, law[: last + 1], COLOURS[name])
+        mean = sum(d * p for d, p in enumerate(law))
+        axes.axvline(mean, color=INK, linewidth=1.2, linestyle=(0, (4, 3)))
+        axes.set_title(title, color=COLOURS[name])
+        _name_mean(axes, mean, left=mean > 0.6 * last)
+        axes.set(xlabel="wraps of a label", xlim=(-0.6, last + 0.6))
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        _clean(axes)
+    figure.axes[0].set_ylabel("probability")
+    figure.suptitle(f"N = {n}, q = {q}", x=0.005, ha="left", fontsize=10, color=FAINT)
+    return figure
+
+
+def _name_mean(axes: Axes, mean: float, left: bool) -> None:
+    place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+    shift, side = ((-4, -9), "right") if left else ((4, -9), "left")
+    axes.annotate(f"mean {mean:.2f}", (mean, 1), shift, ha=side, fontsize=8.5, color=INK, **place)
+
+
+def _law(axes: Axes, law: Sequence[float], colour: str) -> None:
+    if len(law) <= 60:
+        axes.bar(range(len(law)), law, width=0.82, color=colour)
+    else:
+        axes.fill_between(range(len(law)), law, step="mid", color=colour, linewidth=0)
+
+
+def _mixture_name(moduli: theory.Moduli, weights: theory.Weights) -> str:
+    if len(moduli) == 2:
+        return f"K = {moduli[1]}, r = {weights[1]:g}"
+    return ", ".join(map(str, moduli))
+
+
+# ---- looks ------------------------------------------------------------------------------------------------
+
+
+def _blank(width: float, height: float) -> Figure:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UserError("Figures need matplotlib: install it with pip install 'auxmod[plot]'.") from None
+    return Figure(figsize=(width, height), layout="constrained", facecolor="white")
+
+
+def _shades(count: int) -> list[Any]:
+    from matplotlib import colormaps
+
+    return [colormaps["Blues"](x) for x in np.linspace(0.4, 1.0, count)]
+
+
+def _arrow() -> dict[str, Any]:
+    return {"arrowstyle": "-", "color": FAINT, "linewidth": 1}
+
+
+def _clean(axes: Axes, grid: bool = True) -> None:
+    axes.title.set(fontsize=10.5, fontweight="bold")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(FAINT)
+    axes.tick_params(colors=INK, labelsize=8.5, length=0 if not grid else 3)
+    axes.minorticks_off()
+    if grid:
+        axes.grid(axis="y", color="#d8dee4", linewidth=0.7)
+        axes.set_axisbelow(True)

@@ -1,0 +1,132 @@
+"""The benchmark on a CPU, small: what it returns, draws and refuses, and that ours is no slower than plain."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from auxmod import bench
+from auxmod.cli import bench as command
+from auxmod.errors import UserError
+from auxmod.learning import cost
+from auxmod.learning.engine import Ensemble
+from auxmod.reporting import bench_figure
+
+CPU = torch.device("cpu")
+TINY: dict[str, Any] = {"width": 16, "hidden": 32, "layers": 1, "samples": 500, "batch": 50}
+SLACK = 1.3
+
+
+@pytest.fixture(scope="module")
+def result() -> dict[str, Any]:
+    patch = pytest.MonkeyPatch()
+    patch.setitem(bench.EVALUATED, "cpu", 200)
+    cases = bench.cases(CPU, (4, 6), (1, 3), **TINY)
+    told: list[str] = []
+    measured = bench.run(cases, CPU, windows=3, window_seconds=0.01, tell=told.append)
+    patch.undo()
+    assert len(told) == 5
+    return measured
+
+
+def test_a_step_is_no_slower_than_plain_pytorch() -> None:
+    """Best of alternating windows, so that a busy machine meets both."""
+    config = bench.cases(CPU, (16,))[0][0]
+    step, _, _ = bench.prepared_step(Ensemble([config], CPU))
+    works: dict[str, bench.Work] = {"ours": step} | bench.plain_works(config, CPU)
+    windows = bench.alternating(works, device=CPU, windows=7, seconds=0.1)
+    assert min(windows["ours"]) <= SLACK * min(windows["eager"])
+
+
+def test_rows_agree_with_themselves(result: dict[str, Any]) -> None:
+    assert [(row["n"], row["members"]) for row in result["rows"]] == [(4, 1), (4, 3), (6, 1), (6, 3)]
+    for row in result["rows"]:
+        ours, seconds = row["ours"], row["ours"]["ms"] / 1000
+        assert 0 < ours["low"] <= ours["ms"] <= ours["high"]
+        assert row["samples_per_second"] == pytest.approx(50 / seconds)
+        assert row["share_of_matrix_rate"] * row["floor_ratio"] == pytest.approx(1)
+        assert row["faster_than_eager"] == pytest.approx(row["plain_eager"]["ms"] / ours["ms"])
+        assert row["tflops"] == pytest.approx(
+            cost.step_flops(bench.cases(CPU, (row["n"],), **TINY)[0][0]) / seconds / 1e12
+        )
+    alone, together = result["rows"][:2]
+    assert alone["plain_eager"] == together["plain_eager"], "plain PyTorch is measured once for each N"
+
+
+def test_the_result_is_json_and_says_where_it_was_made(result: dict[str, Any]) -> None:
+    assert json.loads(json.dumps(result)) == result
+    assert {"auxmod", "torch", "python", "device", "date", "command"} <= set(result["provenance"])
+    assert result["evaluation"]["n"] == 6
+    assert "CPU was measured" in result["notes"][0]
+
+
+def test_plain_pytorch_learns_and_can_be_left_out() -> None:
+    config = bench.cases(CPU, (4,), **TINY)[0][0]
+    training = bench.plain_training(config, CPU, fast=False)
+    for _ in range(11):  # into the second epoch
+        next(training)
+    row = bench.measure([config], CPU, {"fp32": 1.0}, lambda works: dict.fromkeys(works, [1.0, 3.0, 2.0]))
+    assert row.plain_eager is row.faster_than_eager is None
+    assert row.ours.ms == pytest.approx(2000, rel=0.01)
+
+
+def test_default_cases_of_a_gpu_are_the_papers_models() -> None:
+    cases = bench.cases(torch.device("cuda"))
+    assert {(runs[0].problem.n, len(runs)) for runs in cases} >= {(16, 24), (64, 8), (128, 1)}
+    assert all(run.model.width == 256 and run.training.samples == 100_000 for runs in cases for run in runs)
+
+
+def test_a_case_that_does_not_fit_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: Any) -> None:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(bench, "measure", full)
+    monkeypatch.setattr(bench, "measure_evaluation", lambda *_: None)
+    result = bench.run(bench.cases(CPU, (4,), **TINY), CPU, windows=1, window_seconds=0.001)
+    assert result["rows"] == []
+    assert "did not fit" in result["notes"][-1]
+
+
+def test_the_figure_draws_every_curve(result: dict[str, Any], tmp_path: Path) -> None:
+    left, right = bench_figure.figure(result).axes
+    assert len(left.lines) == 4  # one of them empty: plain torch.compile, on a CPU
+    assert len(right.lines) == 2 * 2
+    bench_figure.save(result, tmp_path / "bench.png")
+    assert (tmp_path / "bench.png").stat().st_size > 10_000
+    with pytest.raises(UserError, match=r"end its name in one of: .*\.png"):
+        bench_figure.save(result, tmp_path / "bench.xyz")
+
+
+def test_the_command_prints_a_table_and_writes_json(
+    result: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bench, "run", lambda cases, device, **options: result)
+    out = tmp_path / "bench.json"
+    command.bench(n="4,6", members="1,3", device="cpu", out=out)
+    printed = capsys.readouterr().out
+    assert "N = 6, E = 3, fp32" in printed
+    assert "CPU was measured" in printed
+    assert json.loads(out.read_text()) == result
+    with pytest.raises(UserError, match="add --force"):
+        command.bench(device="cpu", out=out)
+    command.bench(device="cpu", out=out, force=True, json=True)
+    assert json.loads(capsys.readouterr().out) == result
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ({"n": "8,x"}, "--n is '8,x'"),
+        ({"n": "0"}, "--n is '0', but must be whole numbers of at least 1"),
+        ({"members": "1.5"}, "--members is '1.5'"),
+        ({"precision": "fp8"}, "--precision is 'fp8'; choose one of"),
+        ({"device": "tpu"}, "--device is 'tpu'"),
+        ({"out": Path("no/such/place.json")}, "there is no directory"),
+        ({"plot": Path("bench.xyz")}, "--plot is 'bench.xyz'"),
+    ],
+)
+def test_bad_input_is_a_sentence(flags: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        command.bench(**flags)

@@ -78,7 +78,9 @@ def _make_flags() -> type:
         for name, (extra, place, text, default) in _EXTRA.items():
             if place == group:
                 add(name, extra, group, text, default)
-    return dataclasses.make_dataclass("RunFlags", fields, kw_only=True)
+    made = dataclasses.make_dataclass("RunFlags", fields, kw_only=True)
+    made.__module__ = __name__  # else cyclopts takes it for a built-in type
+    return made
 
 
 if TYPE_CHECKING:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
+from rich.markup import escape
 
 from auxmod.cli.display import console, print_json, table
 from auxmod.cli.options import Json, given_settings
@@ -76,8 +78,8 @@ def _print_page(values: dict[str, Any]) -> None:
     columns = ("", "the paper's formula", "as printed", "right formula", "exact")
     out.print(table("Wraps of a label", columns, _wrap_rows(values)))
     out.print()
-    columns = ("", "as printed", "with the training law")
-    out.print(table("Sparse training, uniform testing", columns, _gap_rows(values)))
+    headings = ("", "as printed", "with the training law")
+    out.print(table("Sparse training, uniform testing", headings, _gap_rows(values)))
     out.print()
     bars = table(f"Law of the wraps of {values['k']}·q", ("wraps", "probability", ""), _law_rows(values["wrap_law"]))
     bars.columns[2].justify = "left"
@@ -85,7 +87,7 @@ def _print_page(values: dict[str, Any]) -> None:
     choice = values["choice"]
     out.print(
         f"\nFrom N and q alone: [bold]--k {choice['k']} --r {choice['r']:.2f}[/] "
-        "[dim](most sums below Kq, wraps as with sparse: for experiments to judge)[/]"
+        "[dim](K so that most sums stay below Kq, r so that wraps match sparse, in the paper's grid; unproven)[/]"
     )
 
 
@@ -96,7 +98,7 @@ def _wrap_rows(values: dict[str, Any]) -> list[tuple[str, str, str, str, str]]:
         ("mean, weighted: aux", "Σ w·N(q−1)/2mq", smooth["aux"], "Σ w·E⌊S/mq⌋", floor["aux"]),
         ("mean, sparse", "⅔·N(q−1)/2q", smooth["sparse_limit"], "E⌊S_z/q⌋", floor["sparse"]),
         ("the same without floor", "⅔·N(q−1)/2q", smooth["sparse_limit"], "E(S_z)/q", smooth["sparse_exact"]),
-        ("ρ, aux over sparse", "Σ (w/m) / ⅔", values["rho"], "ratio of the means", values["rho_exact"]),
+        ("ρ, aux over sparse", "Σ (w/m) / ⅔", values["rho"], "ratio of the means", values["rho_exact"] or math.nan),
         (f"P(no wrap of {top}·q)", "… C((K−i)q+N−1, N−1)", values["p_no_wrap_as_printed"],
          "… C((K−i)q+N−1, N)", values["p_no_wrap"]),
     ]  # fmt: skip
@@ -130,7 +132,10 @@ def _law_rows(law: list[float]) -> list[tuple[str, str, str]]:
 
 
 def _number(value: float | None) -> str:
-    return "∞" if value is None else f"{value:.5g}"
+    """Five digits; what the summary leaves out as None is infinite, what is not a number is undefined."""
+    if value is None:
+        return "∞"
+    return "–" if math.isnan(value) else f"{value:.5g}"
 
 
 # ---- the paper's errors -----------------------------------------------------------------------------------
@@ -147,7 +152,7 @@ def _print_errata(markdown: bool, json: bool) -> None:
         return None
     for verdict, title in errata.TITLES.items():
         chosen = [row for row in rows if row.verdict == verdict]
-        cells = [(row.where, row.claim, row.printed, row.computed) for row in chosen]
+        cells = [tuple(map(escape, (row.where, row.claim, row.printed, row.computed))) for row in chosen]
         page = table(title, ("where", "the paper says", "printed", "computed"), cells)
         for column in page.columns:
             column.justify, column.overflow = "left", "fold"

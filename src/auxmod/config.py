@@ -55,7 +55,8 @@ class Method(Checked):
     """An input distribution, moduli m_j·q with weights w_j, and a way to draw from them: nothing else."""
 
     method: MethodName = "naive"
-    """What the user called it: a label for tables. The fields below are what is trained."""
+    """A name for the settings below. naive: q alone, uniform inputs; sparse: q alone, sparse inputs; aux: the
+    paper's, q and K·q; ladder: q, 2q, 4q, … ≥ N·q; custom: what --moduli says."""
     distribution: Distribution = "uniform"
     """Training inputs: each entry uniform, or the sparse law g(z) ∝ 1/√(N−z+1) of non-zero counts."""
     fill: Fill = "zero"
@@ -103,21 +104,27 @@ class Model(Checked):
     embedding: Embedding = "angular"
     """token: Approach 1, K·q classes; angular: Approach 2, a point on a circle for each modulus."""
     layers: int = 4
+    """Number of blocks."""
     heads: int = 4
+    """Attention heads of a block; they divide the width."""
     width: int = 256
     """Embedding dimension D."""
     hidden: int = 2048
     """Width of the feed-forward layer."""
     norm: Norm = "pre"
+    """Layer norm before each sub-layer, or after its residual sum."""
     final_norm: bool = True
     """A layer norm between the last block and the read-out."""
     bias: bool = True
+    """Biases in linear layers and norms."""
     init: str = "default"
     """default: PyTorch's own; or a number σ: linear and embedding weights N(0, σ²), biases 0."""
     dropout: float = 0.0
+    """Share of attention weights and activations dropped in training."""
     pooling: Pooling = "cls"
     """How N hidden states become one: a learned token in front, their mean, maximum, or all of them."""
     activation: Activation = "relu"
+    """Between the two linear maps of the feed-forward layer."""
 
     @property
     def sigma(self) -> float | None:
@@ -150,13 +157,19 @@ class Training(Checked):
     data_sha256: str = ""
     """Digest of that file's arrays, so that a run names its data and not merely a path."""
     epochs: int = 10
+    """Passes over the training inputs, each in an order of its own."""
     batch: int = 250
+    """Samples a step."""
     lr: float = 3e-5
+    """Peak learning rate of AdamW."""
     warmup: float = 0.05
     """Share of the steps over which the learning rate rises from 0; it then falls linearly to 0."""
     beta1: float = 0.9
+    """AdamW's decay of the mean gradient."""
     beta2: float = 0.999
+    """AdamW's decay of the mean squared gradient."""
     weight_decay: float = 0.1
+    """AdamW's pull of every parameter towards 0."""
     clip: float = 0.0
     """Largest gradient norm of a model; 0 is no clipping."""
     precision: Precision = "auto"

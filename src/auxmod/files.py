@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,14 @@ def write_bytes(path: Path, content: bytes) -> None:
         raise
 
 
+def make_directory(path: Path, **options: bool) -> None:
+    """Make a directory and those above it (options of `Path.mkdir`); one that cannot be made is a sentence."""
+    try:
+        path.mkdir(parents=True, **options)
+    except OSError as error:
+        raise UserError(f"The directory {path} cannot be made ({error.strerror}): choose another --out.") from None
+
+
 def write_json(path: Path, value: Any) -> None:
     """Readable JSON, written atomically."""
     write_bytes(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
@@ -46,9 +55,17 @@ def read_json(path: Path) -> Any:
 
 def append_line(path: Path, value: Any) -> None:
     """Append one JSON line in a single write, so that a reader never sees half of it."""
-    line = (json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
     with open(path, "ab", buffering=0) as file:
-        file.write(line)
+        file.write(_line(value))
+
+
+def write_lines(path: Path, values: Iterable[Any]) -> None:
+    """A JSON-lines file, written atomically."""
+    write_bytes(path, b"".join(map(_line, values)))
+
+
+def _line(value: Any) -> bytes:
+    return (json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n").encode()
 
 
 def read_lines(path: Path) -> list[Any]:

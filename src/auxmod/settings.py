@@ -7,10 +7,9 @@ All fields of a run's parts have different names, so a run is equally a flat dic
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any, get_args
 
-from auxmod.checked import is_int
+from auxmod.checked import is_int, number
 from auxmod.config import GROUPS, Embedding, Method, MethodName, Model, Problem, RunConfig, Training
 from auxmod.errors import require
 
@@ -56,7 +55,7 @@ def resolve_method(
     **given: Any,
 ) -> Method:
     """Turn a method's name and the paper's K and r into its values; anything given explicitly wins."""
-    name = method or ("custom" if moduli else "aux")
+    name = method if method is not None else "aux" if moduli is None else "custom"
     known = get_args(MethodName)
     require(name in known, f"--method is {name!r}; choose one of {', '.join(known)}.")
     require(
@@ -65,6 +64,7 @@ def resolve_method(
     )
     if moduli is not None:
         require(k is None and r is None, "Give either --moduli and --weights, or --k and --r, not both.")
+        require(bool(moduli) and isinstance(moduli, list | tuple), f"--moduli is {moduli!r}; give a list such as 1,2,4.")
         values: dict[str, Any] = {"moduli": moduli, "weights": weights or (1 / len(moduli),) * len(moduli)}
     elif name == "aux":
         values = _aux(4 if k is None else k, 0.3 if r is None else r)
@@ -88,12 +88,13 @@ def resolve_method(
 
 def _aux(k: int, r: float) -> dict[str, Any]:
     require(is_int(k) and k >= 2, f"--k is {k}, but the auxiliary modulus K·q needs a whole K of at least 2.")
-    require(0 < float(r) < 1, f"--r is {r:g}, but is a probability strictly between 0 and 1.")
+    share = number(r)
+    require(share is not None and 0 < share < 1, f"--r is {r}, but is a probability strictly between 0 and 1.")
     return {"moduli": (1, int(k)), "weights": (1.0 - float(r), float(r))}
 
 
 def _ladder(n: int) -> dict[str, Any]:
     """Powers of two up to the first that is at least N: the last rung never wraps. Half the weight is q's."""
-    rungs = max(1, math.ceil(math.log2(n)))
+    rungs = max(1, (n - 1).bit_length())
     moduli = tuple(2**j for j in range(rungs + 1))
     return {"moduli": moduli, "weights": (0.5, *(0.5 / rungs for _ in range(rungs)))}

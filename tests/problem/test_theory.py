@@ -71,9 +71,7 @@ def test_sparse_quantities_are_those_of_every_input(n: int, q: int, fill: str) -
     assert theory.kl_sparse_uniform(n, q, fill) == pytest.approx(kl, **close)
     free = sum(p for x, p in sparse.items() if 0 not in x)
     assert theory.zero_free_mass(n, q, fill) == pytest.approx(free, **close)
-    assert theory.risk_ratio(n, q, fill) == pytest.approx(
-        max(even / p if p else math.inf for p in sparse.values())
-    )
+    assert theory.risk_ratio(n, q, fill) == pytest.approx(max(even / p if p else math.inf for p in sparse.values()))
     back = sum(even * math.log(even / p) if p else math.inf for p in sparse.values())
     assert theory.kl_uniform_sparse(n, q, fill) == pytest.approx(back, **close)
 
@@ -106,9 +104,7 @@ def test_expected_wraps_fall_with_k_and_keep_the_papers_bounds(size: tuple[int, 
 @FILLS
 @given(size=SIZES)
 @settings(max_examples=40, deadline=None)
-def test_distances_are_distances_and_sparse_training_bounds_the_test_risk(
-    fill: str, size: tuple[int, int]
-) -> None:
+def test_distances_are_distances_and_sparse_training_bounds_the_test_risk(fill: str, size: tuple[int, int]) -> None:
     n, q = size
     tv, kl = theory.tv_sparse_uniform(n, q, fill), theory.kl_sparse_uniform(n, q, fill)
     assert -1e-12 <= tv <= 1 - theory.zero_free_mass(n, q, "zero") + 1e-12

@@ -17,6 +17,7 @@ app = App(
     name="auxmod",
     version=__version__,
     help="Train Transformers to compute (x_1 + … + x_N) mod q, with an auxiliary modulus.",
+    help_format="plaintext",
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )

@@ -87,7 +87,7 @@ def _print_page(values: dict[str, Any]) -> None:
     choice = values["choice"]
     out.print(
         f"\nFrom N and q alone: [bold]--k {choice['k']} --r {choice['r']:.2f}[/] "
-        "[dim](K so that most sums stay below Kq, r so that wraps match sparse, in the paper's grid; unproven)[/]"
+        "[dim](within the paper's grid; a principle to test, not a proof: docs/paper.md)[/]"
     )
 
 

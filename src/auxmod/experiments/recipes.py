@@ -57,9 +57,9 @@ def paper(given: Mapping[str, Any]) -> Settings:
     """The paper's setup is every setting's default; K and r are its choice for this (N, q), where it made one."""
     if given.get("method", "aux") != "aux":
         return {}
-    table = PAPER_CHOICE[given.get("embedding", "angular")]
-    choice = table.get((given.get("n", 16), given.get("q", 97)))
-    return {"k": choice[0], "r": choice[1]} if choice else {}
+    table = PAPER_CHOICE.get(str(given.get("embedding", "angular")), {})
+    asked = (given.get("n", 16), given.get("q", 97))
+    return next(({"k": k, "r": r} for case, (k, r) in table.items() if case == asked), {})
 
 
 def best(given: Mapping[str, Any]) -> Settings:

@@ -27,7 +27,7 @@ from typing import Any
 from auxmod import __version__
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
-from auxmod.files import append_line, read_json, read_lines, write_bytes, write_json
+from auxmod.files import append_line, make_directory, read_json, read_lines, write_json, write_lines
 
 CONFIG, PROVENANCE, METRICS, RESULT = "config.json", "provenance.json", "metrics.jsonl", "result.json"
 
@@ -45,7 +45,7 @@ class Run:
             not path.exists(),
             f"{path} exists already: choose another --out, or add --resume to go on with the run in it.",
         )
-        path.mkdir(parents=True)
+        make_directory(path)
         write_json(path / CONFIG, config.to_dict())
         return cls(path)
 
@@ -81,10 +81,7 @@ class Run:
 
     def rewind(self, step: int) -> None:
         """Forget the curve's points after ``step``: they will be made again, alike."""
-        kept = [point for point in self.curve() if point["step"] <= step]
-        write_bytes(self.path / METRICS, b"")
-        for point in kept:
-            self.log(point)
+        write_lines(self.path / METRICS, (point for point in self.curve() if point["step"] <= step))
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write the figures: from now on the run is done."""
@@ -124,7 +121,7 @@ def provenance(*, device: str, precision: str, seconds: float, members: int = 1)
 @functools.cache
 def commit() -> str | None:
     """The commit of the source tree this runs from, with a + where it was changed; None where it is not one."""
-    here = Path(__file__).parent
+    here = Path(__file__).parents[1]
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(here), *arguments]
@@ -133,6 +130,6 @@ def commit() -> str | None:
     try:
         if git("ls-files", "--error-unmatch", __file__) == "":
             return None
-        return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "--", "src") else "")
+        return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "--", ".") else "")
     except (OSError, subprocess.SubprocessError):
         return None

@@ -25,7 +25,7 @@ def compiled(function: F, device: torch.device) -> F:
 def captured(step: Callable[[], None], state: Sequence[Tensor], device: torch.device) -> Callable[[], None]:
     """A callable that replays ``step``; ``state`` is every tensor that a step changes.
 
-    Warming up and capturing runs the step for real, so the state is put back as it was.
+    Warming up runs the step for real, so the state is put back as it was.
     """
     if device.type != "cuda":
         return step

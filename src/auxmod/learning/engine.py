@@ -19,12 +19,14 @@ from torch import Tensor
 
 from auxmod.config import RunConfig
 from auxmod.errors import require
+from auxmod.learning import fused
 from auxmod.learning.capture import captured, compiled
 from auxmod.learning.evaluation import evaluate, rows_at_once
+from auxmod.learning.fused import FusedTrunk
 from auxmod.learning.initial import initialise
 from auxmod.learning.model import Dropout, Encoder
 from auxmod.learning.objective import Objective
-from auxmod.learning.optimiser import Hyper, OptimiserState, gather_parameters, update
+from auxmod.learning.optimiser import Hyper, Memory, OptimiserState, update
 from auxmod.learning.precision import resolve_precision, trunk_dtype
 from auxmod.problem import labels, rng, sampling
 
@@ -90,15 +92,18 @@ class Ensemble:
         self.training, self.n = first.training, first.problem.n
         self.steps = max(c.training.steps for c in configs)
         self.precision = resolve_precision(self.training.precision, device)
-        self.trunk = dtype if dtype == torch.float64 else trunk_dtype(self.precision)
+        self.trunk_dtype = dtype if dtype == torch.float64 else trunk_dtype(self.precision)
 
         with torch.device(device):
             self.encoder = make_encoder(configs).to(dtype)
         for e, c in enumerate(configs):
             initialise(self.encoder, e, c.seed, c.model.sigma)
         self.objective, self.hyper = Objective.of(configs, device), Hyper.of(configs, device)
-        parameters, self.gradient_views, self.gradients = gather_parameters(self.encoder)
-        self.state = OptimiserState.start(parameters, scaled=self.precision == "fp16")
+        self.positions = self.n + (first.model.pooling == "cls")
+        by_hand = fused.supported(first.model, self.positions, device, self.trunk_dtype)
+        self.memory = Memory(self.encoder, self.trunk_dtype if by_hand else None)
+        self.state = OptimiserState.start(self.memory.parameters, scaled=self.precision == "fp16")
+        self._by_hand = FusedTrunk(self.encoder, self.memory.halves, self.memory.views) if by_hand else None
         self.step_number = torch.zeros((), dtype=torch.int64, device=device)
         self.loss_sum = torch.zeros(len(configs), dtype=dtype, device=device)
 
@@ -107,8 +112,8 @@ class Ensemble:
         self.sums = labels.sums(self.x)
         self.order = torch.zeros(self.x.shape[:2], dtype=torch.int64, device=device)
         self.dropout_keys = torch.tensor([rng.key(c.seed, "dropout") for c in configs], device=device)
-        self._losses, self._update = compiled(self._forward_losses, device), compiled(update, device)
-        self._outputs = compiled(self._forward, device)
+        self._fast_begin, self._fast_end = compiled(self._begin, device), compiled(self._end, device)
+        self._fast_blocks, self._fast_update = compiled(self.encoder.trunk, device), compiled(update, device)
 
     # -- one step ---------------------------------------------------------------------------------------------
 
@@ -121,29 +126,52 @@ class Ensemble:
         flat = (index + S * torch.arange(E, device=self.device)[:, None]).flatten()
         return index, self.x.view(E * S, N)[flat].view(E, B, N), self.sums.view(-1)[flat].view(E, B)
 
-    def _forward(self, x: Tensor, dropout: Dropout | None = None) -> Tensor:
+    def _embed(self, x: Tensor) -> Tensor:
+        """The first residual stream, (E, B·N, D)."""
         features = self.objective.features(x)
         if features.is_floating_point():
-            features = features.to(self.state.parameters.dtype)
-        outputs: Tensor = self.encoder(features, self.trunk, dropout)
-        return outputs
+            features = features.to(self.memory.parameters.dtype)
+        return self.encoder.embedded(features).flatten(1, 2)
 
-    def _forward_losses(self) -> Tensor:
+    def _begin(self) -> tuple[Tensor, Tensor, Tensor]:
         index, x, total = self._batch()
+        return self._embed(x), index, total
+
+    def _trunk(self, h: Tensor) -> Tensor:
+        if self._by_hand is not None:
+            return self._by_hand(h, self.positions)
         rate = self.encoder.model.dropout
-        dropout = Dropout(rate, self.dropout_keys, self.step_number) if rate else None
-        return self.objective.losses(self._forward(x, dropout), total, index, self.step_number)
+        dropout = Dropout(rate, self.dropout_keys, self.step_number) if rate and torch.is_grad_enabled() else None
+        blocks = self._fast_blocks if torch.is_grad_enabled() else self.encoder.trunk
+        return blocks(h, self.positions, self.trunk_dtype, dropout)
+
+    def _end(self, h: Tensor, index: Tensor, total: Tensor) -> Tensor:
+        outputs = self.encoder.head(self.encoder.pooled(h, self.positions))
+        return self.objective.losses(outputs, total, index, self.step_number)
 
     def step(self) -> None:
         """Gather, forward, backward, update, log: everything that a captured step replays."""
-        losses = self._losses()
-        gradients = torch.autograd.grad((losses * self.state.scale).sum(), list(self.encoder.parameters()))
+        h, index, total = self._fast_begin()
+        losses = self._fast_end(self._trunk(h), index, total)
+        # a trunk by hand writes its own parameters' gradients where the optimiser reads them
+        others = {
+            name: p
+            for name, p in self.encoder.named_parameters()
+            if self._by_hand is None or not name.startswith("blocks.")
+        }
+        gradients = torch.autograd.grad((losses * self.state.scale).sum(), list(others.values()))
         with torch.no_grad():
-            torch._foreach_copy_(self.gradient_views, list(gradients))
+            torch._foreach_copy_([self.memory.views[name] for name in others], list(gradients))
             losses = losses.detach()
-            self._update(self.state, self.gradients, losses, self.step_number, self.hyper)
+            self._fast_update(self.state, self.memory, losses, self.step_number, self.hyper)
             self.loss_sum.add_(losses)
             self.step_number.add_(1)
+
+    @torch.no_grad()
+    def outputs(self, x: Tensor) -> Tensor:
+        """The encoder's outputs (E, B, ·) for inputs (E, B, N)."""
+        out: Tensor = self.encoder.head(self.encoder.pooled(self._trunk(self._embed(x)), self.positions))
+        return out
 
     # -- the whole run ----------------------------------------------------------------------------------------
 
@@ -194,7 +222,7 @@ class Ensemble:
         """Each member's figures on ``samples`` inputs that no run trains on (options of `evaluation.evaluate`)."""
         encoder = self.encoder
         at_once = rows_at_once(encoder.model.hidden, self.n, encoder.outputs, len(self.configs), self.device)
-        return evaluate(self._outputs, self.objective, self.n, samples, at_once=at_once, **options)
+        return evaluate(self.outputs, self.objective, self.n, samples, at_once=at_once, **options)
 
     # -- stopping and going on --------------------------------------------------------------------------------
 
@@ -209,6 +237,7 @@ class Ensemble:
         """Go back to a :meth:`snapshot`."""
         for name, tensor in self.snapshot().items():
             tensor.copy_(snapshot[name])
+        self.memory.refresh()
 
 
 def training_inputs(config: RunConfig, device: torch.device, own: np.ndarray[Any, Any] | None = None) -> Tensor:

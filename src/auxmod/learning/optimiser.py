@@ -79,25 +79,82 @@ class OptimiserState:
         return cls(parameters, first, second, row.clone(), scale, row.clone(), dead)
 
 
+class Memory:
+    """Where an ensemble's parameters and gradients lie: in a few long rows, one a member.
+
+    The parameters become views of ``parameters`` (E, P): first the matrices of the blocks, then all the rest.
+    ``gradients`` are two buffers in the same order: the matrices' in the trunk's dtype, the rest in float32.
+    ``half``, where the trunk computes in half precision by hand, is the matrices' copy in that dtype.
+    """
+
+    def __init__(self, module: nn.Module, dtype: torch.dtype | None = None) -> None:
+        named = dict(module.named_parameters())
+        matrices = [name for name, p in named.items() if name.startswith("blocks.") and p.dim() == 3]
+        rest = [name for name in named if name not in set(matrices)]
+        master = next(iter(named.values()))
+        sizes = [_padded(sum(named[name][0].numel() for name in group)) for group in (matrices, rest)]
+        self.parameters = master.new_zeros(len(master), sum(sizes)).detach()
+        self.gradients = [
+            master.new_zeros(len(master), size, dtype=kind) for size, kind in zip(sizes, (dtype, None), strict=True)
+        ]
+        self.half = None if dtype is None else master.new_zeros(len(master), sizes[0], dtype=dtype)
+        self.halves: dict[str, Tensor] = {}
+        self.views: dict[str, Tensor] = {}
+        for group, gradients, offset in zip((matrices, rest), self.gradients, (0, sizes[0]), strict=True):
+            start = 0
+            for name in group:
+                p, end = named[name], start + named[name][0].numel()
+                view = self.parameters[:, offset + start : offset + end].view(p.shape)
+                view.copy_(p.detach())
+                p.data = view
+                self.views[name] = gradients[:, start:end].view(p.shape)
+                if self.half is not None and group is matrices:
+                    self.halves[name] = self.half[:, start:end].view(p.shape)
+                start = end
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Bring the half-precision copy up to date with the parameters."""
+        if self.half is not None:
+            self.half.copy_(self.parameters[:, : self.half.shape[1]])
+
+    def gradient_norm(self) -> Tensor:
+        """The norm of each member's whole gradient, (E,)."""
+        return sum(
+            (g.to(self.parameters.dtype).square().sum(1) for g in self.gradients), start=0 * self.parameters[:, 0]
+        ).sqrt()
+
+
+def _padded(size: int) -> int:
+    """Up to a multiple of 64, so that every member's weights are aligned alike."""
+    return -(-size // 64) * 64
+
+
 @torch.no_grad()
-def update(state: OptimiserState, gradients: Tensor, losses: Tensor, step: Tensor, hyper: Hyper) -> None:
-    """One AdamW step from gradients (E, P) of the scaled losses; a member that cannot take it stays put."""
-    norm = gradients.norm(dim=1) / state.scale
+def update(state: OptimiserState, memory: Memory, losses: Tensor, step: Tensor, hyper: Hyper) -> None:
+    """One AdamW step from the gradients of the scaled losses; a member that cannot take it stays put."""
+    norm = memory.gradient_norm() / state.scale
     finite = torch.isfinite(norm) & torch.isfinite(losses)
     running = (state.dead < 0) & (step < hyper.steps)
     taken = finite & running
-    shrink = (hyper.clip / (norm + 1e-6)).clamp(max=1) / state.scale
-    gradient = torch.where(taken[:, None], gradients * shrink[:, None], 0)
-
-    state.updates.add_(taken)
+    shrink = torch.where(taken, (hyper.clip / (norm + 1e-6)).clamp(max=1) / state.scale, 0)[:, None]
     lr = torch.where(taken, hyper.schedule(step), 0)[:, None]
     beta1, beta2 = (torch.where(taken, beta, 1)[:, None] for beta in (hyper.beta1, hyper.beta2))
-    state.first.mul_(beta1).add_(gradient * (1 - beta1))
-    state.second.mul_(beta2).add_(gradient.square() * (1 - beta2))
+    state.updates.add_(taken)
     age = state.updates.clamp(min=1)
-    mean = state.first / (1 - hyper.beta1**age)[:, None]
-    spread = (state.second / (1 - hyper.beta2**age)[:, None]).sqrt()
-    state.parameters.mul_(1 - lr * hyper.weight_decay[:, None]).sub_(lr * mean / (spread + EPSILON))
+    correction1, correction2 = (1 - beta**age for beta in (hyper.beta1, hyper.beta2))
+
+    start = 0
+    for gradients in memory.gradients:
+        part = slice(start, start := start + gradients.shape[1])
+        first, second, parameters = (t[:, part] for t in (state.first, state.second, state.parameters))
+        gradient = torch.where(taken[:, None], gradients * shrink, 0)
+        first.mul_(beta1).add_(gradient * (1 - beta1))
+        second.mul_(beta2).add_(gradient.square() * (1 - beta2))
+        change = (first / correction1[:, None]) / ((second / correction2[:, None]).sqrt() + EPSILON)
+        parameters.mul_(1 - lr * hyper.weight_decay[:, None]).sub_(lr * change)
+    if memory.half is not None:
+        memory.half.copy_(state.parameters[:, : memory.half.shape[1]])
     _rescale(state, finite, running, step)
 
 
@@ -110,24 +167,3 @@ def _rescale(state: OptimiserState, finite: Tensor, running: Tensor, step: Tenso
     state.scale.copy_(torch.where(grown, state.scale * 2, state.scale).clamp(max=SCALE_MAX))
     state.scale.copy_(torch.where(failed, state.scale / 2, state.scale).clamp(min=1))
     state.streak.copy_(torch.where(grown, 0, streak))
-
-
-def gather_parameters(module: nn.Module) -> tuple[Tensor, list[Tensor], Tensor]:
-    """Move a module's parameters into one buffer (E, P), which they become views of.
-
-    Returns the buffer, a list of views of a second buffer of the same layout (for gradients), and that buffer.
-    Rows are padded to 64 elements, so that every member's weights are aligned alike.
-    """
-    own = list(module.parameters())
-    E, size = len(own[0]), sum(p[0].numel() for p in own)
-    buffer = own[0].new_zeros(E, -(-size // 64) * 64)
-    gradients = torch.zeros_like(buffer)
-    views, start = [], 0
-    for p in own:
-        end = start + p[0].numel()
-        view = buffer[:, start:end].view(p.shape)
-        view.copy_(p.detach())
-        p.data = view
-        views.append(gradients[:, start:end].view(p.shape))
-        start = end
-    return buffer, views, gradients

@@ -51,9 +51,9 @@ class PlainModel(nn.Module):
 
 @torch.no_grad()
 def to_plain(encoder: Encoder, member: int = 0) -> PlainModel:
-    """A plain model with the weights of one member: the same function."""
+    """A plain model with the weights of one member: the same function, in the same mode (train or eval)."""
     plain = PlainModel(encoder.model, encoder.n, encoder.inputs, encoder.outputs)
-    plain.to(encoder.head.weight.device)
+    plain.to(encoder.head.weight).train(encoder.training)
     pairs: list[tuple[nn.Module, nn.Module]] = [(plain.embed, encoder.embed), (plain.head, encoder.head)]
     if encoder.cls is not None and plain.cls is not None:
         plain.cls.copy_(encoder.cls[member])

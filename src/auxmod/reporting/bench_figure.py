@@ -9,8 +9,13 @@ from typing import Any
 from auxmod.errors import UserError, require
 
 Row = Mapping[str, Any]
-OURS = "auxmod"
-CURVES = {"plain PyTorch, eager fp32": "plain_eager", "plain PyTorch, compile + AMP": "plain_compiled", OURS: "ours"}
+CURVES = {
+    "plain_eager": "plain PyTorch, eager fp32",
+    "plain_compiled": "plain PyTorch, compile + AMP",
+    "ours": "auxmod",
+    "floor": "arithmetic at the measured matrix rate",
+}
+"""What is drawn against N, and its name in the legend."""
 
 
 def check(path: Path) -> None:
@@ -38,16 +43,19 @@ def figure(result: Mapping[str, Any]) -> Any:
     left, right = out.subplots(1, 2, sharey=True)
     fewest = min((row["members"] for row in rows), default=1)
     smallest = [row for row in rows if row["members"] == fewest]
-    for name, key in CURVES.items():
-        _line(left, "n", [row for row in smallest if row[key]], key, label=name)
-    _line(left, "n", smallest, "floor", label="arithmetic at the measured matrix rate", linestyle=":", color="grey")
-    for n in sorted({row["n"] for row in rows}):
+    for key, name in CURVES.items():
+        shown = [row for row in smallest if key == "floor" or row[key]]
+        if shown:
+            _line(left, "n", shown, key, label=name)
+    for number, n in enumerate(sorted({row["n"] for row in rows}), len(CURVES)):
         several = [row for row in rows if row["n"] == n]
         if len(several) > 1:
-            drawn = _line(right, "members", several, "ours", label=f"{OURS}, N = {n}")
-            _line(right, "members", several, "floor", linestyle=":", color=drawn.get_color())
-    _frame(left, "terms N", f"members E = {fewest}", {row["n"] for row in smallest})
-    _frame(right, "members E", "dotted: arithmetic alone", {row["members"] for row in rows})
+            _line(right, "members", several, "ours", label=f"auxmod, N = {n}", color=f"C{number}")
+            _line(right, "members", several, "floor", color=f"C{number}")
+    _frame(
+        left, "terms N", "one model" if fewest == 1 else f"ensembles of E = {fewest}", {row["n"] for row in smallest}
+    )
+    _frame(right, "members E", "ensembles (dotted: arithmetic alone)", {row["members"] for row in rows})
     left.set_ylabel("ms a step a member")
     out.suptitle(f"A training step on {result['provenance']['device']}")
     return out
@@ -57,10 +65,10 @@ def _milliseconds(row: Row, key: str) -> float:
     return float(row["ours"]["ms"] / row["floor_ratio"] if key == "floor" else row[key]["ms"])
 
 
-def _line(axes: Any, across: str, rows: Iterable[Row], key: str, **style: Any) -> Any:
+def _line(axes: Any, across: str, rows: Iterable[Row], key: str, **style: Any) -> None:
     points = [(row[across], _milliseconds(row, key)) for row in rows]
-    marker = "" if key == "floor" else "o"
-    return axes.plot([x for x, _ in points], [y for _, y in points], marker=marker, **style)[0]
+    look = {"linestyle": ":"} if key == "floor" else {"marker": "o"}
+    axes.plot([x for x, _ in points], [y for _, y in points], **look, **style)
 
 
 def _frame(axes: Any, label: str, title: str, ticks: Iterable[int]) -> None:

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from auxmod.reporting.errata import propositions, tables
 from auxmod.reporting.errata.finding import Finding
 
+__all__ = ["COMMAND", "TITLES", "Finding", "findings", "markdown"]
+
 COMMAND = "auxmod theory --paper-errors --markdown"
 TITLES = {
     "wrong": "Wrong, or contradicting itself",

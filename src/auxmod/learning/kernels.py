@@ -1,0 +1,274 @@
+"""Triton kernels of the fused trunk, each a launch function with its plain PyTorch meaning in one line.
+
+Only `fused` imports this file, and only where Triton is there. Tensors are contiguous (E members, R rows = B·N,
+columns) unless said; the small parameters (norms, biases) are float32 views (E, columns) whose members lie a
+fixed stride apart. Reductions over rows go through partial sums, never atomics: the same bits every time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+EPSILON = 1e-5
+PROGRAMS = 528
+"""Programs that walk over rows to make partial sums: four for each of a large GPU's multiprocessors."""
+
+
+@triton.jit
+def _add_norm(x, y, y_bias, gain, shift, x_out, h, R, stride, D: tl.constexpr, ROWS: tl.constexpr, eps: tl.constexpr,
+              ADD: tl.constexpr, ADD_BIAS: tl.constexpr, NORM: tl.constexpr, SHIFT: tl.constexpr):  # fmt: skip
+    e = tl.program_id(1).to(tl.int64)
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    columns = tl.arange(0, D)
+    live = (rows < R)[:, None]
+    at = (e * R + rows)[:, None] * D + columns[None, :]
+    v = tl.load(x + at, mask=live, other=0.0).to(tl.float32)
+    if ADD:
+        v += tl.load(y + at, mask=live, other=0.0).to(tl.float32)
+        if ADD_BIAS:
+            v += tl.load(y_bias + e * stride + columns)[None, :]
+        tl.store(x_out + at, v, mask=live)
+    if NORM:
+        centred = v - tl.sum(v, 1)[:, None] / D
+        scaled = centred * tl.rsqrt(tl.sum(centred * centred, 1) / D + eps)[:, None]
+        out = scaled * tl.load(gain + e * stride + columns)[None, :]
+        if SHIFT:
+            out += tl.load(shift + e * stride + columns)[None, :]
+        tl.store(h + at, out, mask=live)
+
+
+def add_norm(
+    x: Tensor, y: Tensor | None, y_bias: Tensor | None, gain: Tensor | None, shift: Tensor | None, dtype: torch.dtype
+) -> tuple[Tensor, Tensor | None]:
+    """x + y + y_bias, and its layer norm in ``dtype``; without ``y`` only the norm, without ``gain`` only the sum."""
+    E, R, D = x.shape
+    x_out = x if y is None else torch.empty_like(x)
+    h = None if gain is None else torch.empty_like(x, dtype=dtype)
+    known = gain if gain is not None else y_bias
+    rows = max(1, 4096 // D)
+    _add_norm[(triton.cdiv(R, rows), E)](
+        x, y, y_bias, gain, shift, x_out, h, R, 0 if known is None else known.stride(0), D, rows, EPSILON,
+        ADD=y is not None, ADD_BIAS=y_bias is not None, NORM=gain is not None, SHIFT=shift is not None, num_warps=4,
+    )  # fmt: skip
+    return x_out, h
+
+
+@triton.jit
+def _norm_backward(dh, x, gain, dx, dx_out, dx_half, sums, R, stride, D: tl.constexpr, ROWS: tl.constexpr,
+                   eps: tl.constexpr):  # fmt: skip
+    part, parts = tl.program_id(0), tl.num_programs(0)
+    e = tl.program_id(1).to(tl.int64)
+    columns = tl.arange(0, D)
+    g = tl.load(gain + e * stride + columns)[None, :]
+    d_gain = tl.zeros((D,), tl.float32)
+    d_shift = tl.zeros((D,), tl.float32)
+    d_bias = tl.zeros((D,), tl.float32)
+    for block in range(part, tl.cdiv(R, ROWS), parts):
+        rows = block * ROWS + tl.arange(0, ROWS)
+        live = (rows < R)[:, None]
+        at = (e * R + rows)[:, None] * D + columns[None, :]
+        v = tl.load(x + at, mask=live, other=0.0).to(tl.float32)
+        centred = v - tl.sum(v, 1)[:, None] / D
+        inverse = tl.rsqrt(tl.sum(centred * centred, 1) / D + eps)[:, None]
+        scaled = centred * inverse
+        up = tl.load(dh + at, mask=live, other=0.0).to(tl.float32)
+        d_gain += tl.sum(up * scaled, 0)
+        d_shift += tl.sum(up, 0)
+        w = up * g
+        down = (w - tl.sum(w, 1)[:, None] / D - scaled * (tl.sum(w * scaled, 1)[:, None] / D)) * inverse
+        total = down + tl.load(dx + at, mask=live, other=0.0).to(tl.float32)
+        d_bias += tl.sum(tl.where(live, total, 0.0), 0)
+        tl.store(dx_out + at, total, mask=live)
+        tl.store(dx_half + at, total, mask=live)
+    here = sums + (e * parts + part) * 3 * D + columns
+    tl.store(here, d_gain)
+    tl.store(here + D, d_shift)
+    tl.store(here + 2 * D, d_bias)
+
+
+def norm_backward(dh: Tensor, x: Tensor, gain: Tensor, dx: Tensor, sums: Tensor, dx_half: Tensor) -> None:
+    """Add the gradient through a layer norm of ``x`` to ``dx``, in place, and leave a half-precision copy.
+
+    ``sums`` (E, parts, 3, D) gets partial sums over rows: of the norm's gain and shift gradients, and of the new dx.
+    """
+    E, R, D = x.shape
+    rows = max(1, 4096 // D)
+    _norm_backward[(sums.shape[1], E)](
+        dh, x, gain, dx, dx, dx_half, sums, R, gain.stride(0), D, rows, EPSILON, num_warps=4
+    )
+
+
+def parts(members: int, blocks: int) -> int:
+    """How many programs share a member's rows in a reduction."""
+    return max(1, min(blocks, PROGRAMS // members))
+
+
+@triton.jit
+def _load_head(base, bias, rows, N, D: tl.constexpr, W: tl.constexpr, BIAS: tl.constexpr):
+    columns = tl.arange(0, W)
+    live = (rows < N)[:, None]
+    tile = tl.load(base + rows[:, None] * (3 * D) + columns[None, :], mask=live, other=0.0)
+    if BIAS:
+        tile = tl.where(live, tile.to(tl.float32) + tl.load(bias + columns)[None, :], 0.0).to(base.dtype.element_ty)
+    return tile
+
+
+@triton.jit
+def _probabilities(q, k, rows, N, W: tl.constexpr):
+    scores = tl.dot(q, tl.trans(k)) * (1.0 / tl.sqrt(W * 1.0))
+    scores = tl.where((rows < N)[None, :], scores, float("-inf"))
+    weights = tl.exp(scores - tl.max(scores, 1)[:, None])
+    return weights / tl.sum(weights, 1)[:, None]
+
+
+@triton.jit
+def _attend(qkv, bias, out, B, N, stride, D: tl.constexpr, W: tl.constexpr, BLOCK: tl.constexpr, BIAS: tl.constexpr):
+    head, e = tl.program_id(1), tl.program_id(2).to(tl.int64)
+    rows = tl.arange(0, BLOCK)
+    first = bias + e * stride + head * W
+    for b in range(tl.program_id(0), B, tl.num_programs(0)):
+        sample = (e * B + b) * N
+        base = qkv + sample * (3 * D) + head * W
+        q = _load_head(base, first, rows, N, D, W, BIAS)
+        k = _load_head(base + D, first + D, rows, N, D, W, BIAS)
+        v = _load_head(base + 2 * D, first + 2 * D, rows, N, D, W, BIAS)
+        p = _probabilities(q, k, rows, N, W)
+        mixed = tl.dot(p.to(v.dtype), v)
+        at = (sample + rows)[:, None] * D + head * W + tl.arange(0, W)[None, :]
+        tl.store(out + at, mixed, mask=(rows < N)[:, None])
+
+
+def _attention_shape(n: int, heads: int, D: int) -> tuple[int, int, int]:
+    block = max(16, triton.next_power_of_2(n))
+    return D // heads, block, 1 if block <= 16 else 2 if block <= 32 else 4 if block <= 64 else 8
+
+
+def attend(qkv: Tensor, bias: Tensor | None, n: int, heads: int) -> Tensor:
+    """Self-attention of (E, B·N, 3D) packed queries, keys and values (+ bias) → (E, B·N, D)."""
+    E, R, D = qkv.shape[0], qkv.shape[1], qkv.shape[2] // 3
+    width, block, warps = _attention_shape(n, heads, D)
+    out = torch.empty(E, R, D, dtype=qkv.dtype, device=qkv.device)
+    programs = min(R // n, max(1, 16 * PROGRAMS // (E * heads)))
+    _attend[(programs, heads, E)](
+        qkv, bias if bias is not None else qkv, out, R // n, n, 0 if bias is None else bias.stride(0),
+        D, width, block, BIAS=bias is not None, num_warps=warps,
+    )  # fmt: skip
+    return out
+
+
+@triton.jit
+def _attend_backward(qkv, bias, d_out, d_qkv, sums, B, N, stride, D: tl.constexpr, W: tl.constexpr,
+                     BLOCK: tl.constexpr, BIAS: tl.constexpr):  # fmt: skip
+    part, parts = tl.program_id(0), tl.num_programs(0)
+    head, e = tl.program_id(1), tl.program_id(2).to(tl.int64)
+    rows, columns = tl.arange(0, BLOCK), tl.arange(0, W)
+    live = (rows < N)[:, None]
+    first = bias + e * stride + head * W
+    sum_q = tl.zeros((W,), tl.float32)
+    sum_k = tl.zeros((W,), tl.float32)
+    sum_v = tl.zeros((W,), tl.float32)
+    for b in range(part, B, parts):
+        sample = (e * B + b) * N
+        base = qkv + sample * (3 * D) + head * W
+        q = _load_head(base, first, rows, N, D, W, BIAS)
+        k = _load_head(base + D, first + D, rows, N, D, W, BIAS)
+        v = _load_head(base + 2 * D, first + 2 * D, rows, N, D, W, BIAS)
+        p = _probabilities(q, k, rows, N, W)
+        at = (sample + rows)[:, None] * D + head * W + columns[None, :]
+        do = tl.load(d_out + at, mask=live, other=0.0)
+        dv = tl.dot(tl.trans(p.to(do.dtype)), do)
+        dp = tl.dot(do, tl.trans(v))
+        ds = (p * (dp - tl.sum(p * dp, 1)[:, None]) * (1.0 / tl.sqrt(W * 1.0))).to(q.dtype)
+        dq = tl.dot(ds, k)
+        dk = tl.dot(tl.trans(ds), q)
+        to = d_qkv + sample * (3 * D) + head * W + rows[:, None] * (3 * D) + columns[None, :]
+        tl.store(to, dq, mask=live)
+        tl.store(to + D, dk, mask=live)
+        tl.store(to + 2 * D, dv, mask=live)
+        sum_q += tl.sum(tl.where(live, dq, 0.0), 0)
+        sum_k += tl.sum(tl.where(live, dk, 0.0), 0)
+        sum_v += tl.sum(tl.where(live, dv, 0.0), 0)
+    here = sums + (e * parts + part) * 3 * D + head * W + columns
+    tl.store(here, sum_q)
+    tl.store(here + D, sum_k)
+    tl.store(here + 2 * D, sum_v)
+
+
+def attend_backward(qkv: Tensor, bias: Tensor | None, d_out: Tensor, sums: Tensor, n: int, heads: int) -> Tensor:
+    """The gradient of :func:`attend` with respect to qkv; ``sums`` (E, parts, 3D) gets its partial sums over rows."""
+    E, R, D = d_out.shape
+    width, block, warps = _attention_shape(n, heads, D)
+    d_qkv = torch.empty_like(qkv)
+    _attend_backward[(sums.shape[1], heads, E)](
+        qkv, bias if bias is not None else qkv, d_out, d_qkv, sums, R // n, n, 0 if bias is None else bias.stride(0),
+        D, width, block, BIAS=bias is not None, num_warps=warps,
+    )  # fmt: skip
+    return d_qkv
+
+
+@triton.jit
+def _product(a, b, c, bias, active, sums, R, N, K: tl.constexpr, a_member, b_member, b_k, b_n, stride,
+             BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, RELU: tl.constexpr, BIAS: tl.constexpr):  # fmt: skip
+    e = tl.program_id(1).to(tl.int64)
+    across = N // BN
+    block = tl.program_id(0) // across
+    rows = block * BM + tl.arange(0, BM)
+    columns = (tl.program_id(0) % across) * BN + tl.arange(0, BN)
+    inner = tl.arange(0, BK)
+    live = (rows < R)[:, None]
+    a_at = a + e * a_member + rows.to(tl.int64)[:, None] * K + inner[None, :]
+    b_at = b + e * b_member + inner[:, None] * b_k + columns[None, :] * b_n
+    total = tl.zeros((BM, BN), tl.float32)
+    for _ in range(0, K, BK):
+        total = tl.dot(tl.load(a_at, mask=live, other=0.0), tl.load(b_at), total)
+        a_at += BK
+        b_at += BK * b_k
+    at = (e * R + rows)[:, None] * N + columns[None, :]
+    if RELU:  # forward: relu(a·b + bias)
+        if BIAS:
+            total += tl.load(bias + e * stride + columns)[None, :]
+        total = tl.maximum(total, 0.0)
+    else:  # backward: (a·b) where the unit was active, and the sums over rows
+        total = tl.where(tl.load(active + at, mask=live, other=0.0) > 0, total, 0.0)
+        if BIAS:
+            blocks = tl.cdiv(R, BM)
+            tl.store(sums + (e * blocks + block) * N + columns, tl.sum(total, 0))
+    tl.store(c + at, total, mask=live)
+
+
+BM, BN, BK, WARPS, STAGES = 128, 128, 64, 8, 3
+
+
+def _launch_product(a: Tensor, b: Tensor, relu: bool, bias: Tensor | None, **more: Any) -> Tensor:
+    """``b`` is (E, K, N), with any strides."""
+    (E, R, K), N = a.shape, b.shape[2]
+    c = torch.empty(E, R, N, dtype=a.dtype, device=a.device)
+    stride = 0 if bias is None else bias.stride(0)
+    active, sums = more.get("active", c), more.get("sums", c)
+    has_bias = bias is not None if relu else "sums" in more
+    _product[(triton.cdiv(R, BM) * (N // BN), E)](
+        a, b, c, bias if bias is not None else c, active, sums, R, N, K, a.stride(0), b.stride(0), b.stride(1),
+        b.stride(2), stride, BM, BN, BK, RELU=relu, BIAS=has_bias, num_warps=WARPS, num_stages=STAGES,
+    )  # fmt: skip
+    return c
+
+
+def linear_relu(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """relu(x·Wᵀ + bias) in one pass: (E, R, D), (E, F, D) → (E, R, F)."""
+    return _launch_product(x, weight.mT, True, bias)
+
+
+def linear_relu_backward(dy: Tensor, weight: Tensor, active: Tensor, sums: Tensor | None) -> Tensor:
+    """(dy·W) where ``active`` > 0: (E, R, D), (E, D, F) → (E, R, F); ``sums`` (E, blocks, F) gets its partial sums."""
+    more = {"active": active} if sums is None else {"active": active, "sums": sums}
+    return _launch_product(dy, weight, False, None, **more)
+
+
+def product_blocks(rows: int) -> int:
+    """The number of partial sums that :func:`linear_relu_backward` makes."""
+    return -(-rows // BM)

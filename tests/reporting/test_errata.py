@@ -1,0 +1,69 @@
+"""The findings about the paper: known errors among them, and the document that holds them up to date."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from auxmod.reporting import errata
+from auxmod.reporting.docs import replace_block
+from auxmod.reporting.errata import tables
+
+PAGE = Path(__file__).parents[2] / "docs" / "paper.md"
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[errata.Finding]:
+    return errata.findings()
+
+
+def test_the_page_holds_what_the_command_prints(rows) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    fresh = replace_block(text, errata.COMMAND, errata.markdown(rows))
+    assert text == fresh, "run: python -m auxmod.reporting.errata docs/paper.md"
+
+
+@pytest.mark.parametrize(
+    ("where", "printed", "computed"),
+    [
+        ("Proposition 7", "0.024 (N=3, q=5, K=2)", "0.92"),
+        ("Proposition 7", "-0.04 (N=2, q=5, K=2)", "1,"),
+        ("Table 4", "0.61", "0.6157"),
+        ("Appendix C.1", "0.6121", "0.6587"),
+        ("Abstract", "97.0 / 9.5 / 93.9", "N=128"),
+        ("Section 6", "ours at 1M", "τ=0.05: 7 won, 1 tied, 8 lost"),
+        ("Section 5.2", "always", "τ=0.1: 2 won, 1 tied, 1 lost"),
+        ("Table 2", "3.9 (N=128, q=3329)", "10.0"),
+        ("Proposition 1", "N=8, q=97", "0.211"),
+        ("Table 6", "16 configurations", "98.5 against 92.5"),
+        ("Table 7", "18 settings", "8 of them"),
+    ],
+)
+def test_known_errors_are_found(rows, where: str, printed: str, computed: str) -> None:
+    assert any(
+        row.where == where and printed in row.printed and computed in row.computed
+        for row in rows
+        if row.verdict != "right"
+    )
+
+
+def test_what_is_right_is_said_to_be(rows) -> None:
+    right = {row.where for row in rows if row.verdict == "right"}
+    assert right == {"Table 4", "Proposition 5", "Proposition 6", "Table 3"}
+
+
+def test_the_papers_tables_were_typed_with_care() -> None:
+    assert len(tables.TAU_ACCURACY) == 16
+    assert len(tables.GRID) == len(tables.SMALL["token"]) + len(tables.SMALL["angular"]) == 18
+    for row in tables.GRID.values():
+        used, low, mean, high, _, _ = row
+        assert low <= mean <= high
+        assert low <= used <= high
+    for row in tables.TAU_ACCURACY.values():
+        assert all(wide >= narrow for wide, narrow in zip(row[:4], row[4:], strict=True))
+
+
+def test_a_markdown_row_has_five_cells(rows) -> None:
+    for line in errata.markdown(rows).splitlines():
+        assert not line.startswith("|") or line.replace("\\|", "").count("|") == 6

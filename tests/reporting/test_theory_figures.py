@@ -1,0 +1,84 @@
+"""The theory's figures: what they draw, that they save, and what is said without matplotlib."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from auxmod.errors import UserError
+from auxmod.problem import theory
+from auxmod.reporting import theory_figures
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return theory_figures.figures(8, 31, (1, 5), (0.8, 0.2))
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix", "start"),
+    [("gap-bound", "png", b"\x89PNG"), ("rho", "svg", b"<?xml"), ("wraps", "pdf", b"%PDF"), ("rho", "PNG", b"\x89PNG")],
+)
+def test_every_figure_saves_by_its_suffix(drawn, name: str, suffix: str, start: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "made" / f"{name}.{suffix}"
+    theory_figures.save(drawn[name], path)
+    assert path.read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize("suffix", ["svg", "pdf"])
+def test_a_figure_drawn_again_gives_the_same_file(suffix: str, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        theory_figures.save(theory_figures.wrap_figure(4, 5, (1, 2), (0.5, 0.5)), tmp_path / f"{name}.{suffix}")
+    assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
+
+
+def test_an_unknown_suffix_is_refused(drawn, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"does not end in \.png, \.svg or \.pdf"):
+        theory_figures.save(drawn["rho"], tmp_path / "rho.jpeg")
+
+
+def test_the_gap_lines_are_the_bound(drawn) -> None:
+    line = drawn["gap-bound"].axes[0].lines[1]
+    n, value = int(line.get_xdata()[-1]), line.get_ydata()[-1]
+    assert value == pytest.approx(theory.gap_bound(n, 17))
+
+
+def test_the_heatmaps_are_rho_and_its_exact_counterpart(drawn) -> None:
+    printed, exact = (axes.images[0].get_array() for axes in drawn["rho"].axes[:2])
+    assert printed.shape == exact.shape == (9, 9)  # r = 0.1..0.9, K = 2..10
+    assert printed[3, 2] == pytest.approx(theory.rho((1, 4), (0.6, 0.4)))
+    assert exact[3, 2] == pytest.approx(theory.rho_exact(8, 31, (1, 4), (0.6, 0.4)))
+    for k, r in zip(*drawn["rho"].axes[1].lines[0].get_data(), strict=True):
+        assert theory.rho_exact(8, 31, (1, int(k)), (1 - r, r)) == pytest.approx(1)
+
+
+def test_the_wrap_laws_are_laws_with_their_means(drawn) -> None:
+    axes = drawn["wraps"].axes
+    assert [a.get_title().split(":")[0] for a in axes] == ["naive", "aux", "ladder", "sparse"]
+    means = [a.lines[0].get_xdata()[0] for a in axes]
+    for a, mean in zip(axes, means, strict=True):
+        heights = np.array([bar.get_height() for bar in a.patches])
+        assert heights.sum() == pytest.approx(1, abs=0.01)
+        assert heights @ np.arange(heights.size) == pytest.approx(mean, abs=0.02)
+    assert means[1] == pytest.approx(theory.expected_label_wraps(8, 31, (1, 5), (0.8, 0.2)))
+    assert means[3] == pytest.approx(theory.expected_sparse_wraps_floor(8, 31))
+
+
+def test_many_wraps_are_drawn_too() -> None:
+    theory_figures.wrap_figure(150, 7, (1, 2, 8), (0.5, 0.25, 0.25), "nonzero")
+
+
+def test_one_term_never_wraps_and_has_no_rho() -> None:
+    with pytest.raises(UserError, match="--n is 1"):
+        theory_figures.rho_figure(1, 31)
+
+
+def test_without_matplotlib_one_is_told_what_to_install(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(UserError, match=r"pip install 'auxmod\[plot\]'"):
+        theory_figures.gap_figure()

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +30,13 @@ def write_bytes(path: Path, content: bytes) -> None:
         raise
 
 
-def make_directory(path: Path, **options: bool) -> None:
-    """Make a directory and those above it (options of `Path.mkdir`); one that cannot be made is a sentence."""
+@contextlib.contextmanager
+def user_named(path: Path) -> Iterator[None]:
+    """Writing to a place the user named: where that cannot be done, it is a sentence."""
     try:
-        path.mkdir(parents=True, **options)
+        yield
     except OSError as error:
-        raise UserError(f"The directory {path} cannot be made ({error.strerror}): choose another --out.") from None
+        raise UserError(f"{path} cannot be written ({error.strerror}): choose another --out.") from None
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -55,8 +56,9 @@ def read_json(path: Path) -> Any:
 
 def append_line(path: Path, value: Any) -> None:
     """Append one JSON line in a single write, so that a reader never sees half of it."""
+    line = _line(value)
     with open(path, "ab", buffering=0) as file:
-        file.write(_line(value))
+        file.write(line)
 
 
 def write_lines(path: Path, values: Iterable[Any]) -> None:

@@ -64,7 +64,9 @@ def resolve_method(
     )
     if moduli is not None:
         require(k is None and r is None, "Give either --moduli and --weights, or --k and --r, not both.")
-        require(bool(moduli) and isinstance(moduli, list | tuple), f"--moduli is {moduli!r}; give a list such as 1,2,4.")
+        require(
+            bool(moduli) and isinstance(moduli, list | tuple), f"--moduli is {moduli!r}; give a list such as 1,2,4."
+        )
         values: dict[str, Any] = {"moduli": moduli, "weights": weights or (1 / len(moduli),) * len(moduli)}
     elif name == "aux":
         values = _aux(4 if k is None else k, 0.3 if r is None else r)

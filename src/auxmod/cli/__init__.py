@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Parameter
 
 from auxmod import __version__
 from auxmod.cli import bench, demo, evaluate, theory, train
@@ -18,6 +18,7 @@ app = App(
     version=__version__,
     help="Train Transformers to compute (x_1 + … + x_N) mod q, with an auxiliary modulus.",
     help_format="plaintext",
+    default_parameter=Parameter(show_env_var=False),
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )
@@ -38,10 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
     tokens = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        app(tokens, exit_on_error=False)
-    except CycloptsError:  # cyclopts has said what is wrong
-        return 2
-    except UserError as error:
+        app(tokens, exit_on_error=False, print_error=False)
+    except (UserError, CycloptsError) as error:
         return _fail(str(error), 2)
     except KeyboardInterrupt as error:
         return _fail(str(error) or "Interrupted.", 130)
@@ -54,5 +53,5 @@ def _fail(sentence: str, code: int) -> int:
     out = console(stderr=True)
     if code != 130:
         out.print("[bold red]Error:[/]", end=" ")
-    out.print(sentence, markup=False)
+    out.print(sentence, markup=False, soft_wrap=True)
     return code

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from auxmod.cli.display import Bars, console, line_chart, percent, print_json, table
-from auxmod.cli.options import Device, Json, Quiet
+from auxmod.cli.options import RUN, SWITCH, Device, Json, Quiet
 from auxmod.cli.train import free_path
+from auxmod.errors import require
 from auxmod.experiments.recipes import demo as demo_settings
 from auxmod.experiments.store import Run
 from auxmod.settings import build
@@ -20,11 +21,11 @@ METHODS = ("naive", "sparse", "aux")
 
 def demo(
     *,
-    out: Annotated[Path | None, Parameter(help="Where the three runs go. [default: runs/demo]")] = None,
+    out: Annotated[Path | None, Parameter(help="Where the three runs go. [default: runs/demo]", group=RUN)] = None,
     quick: Annotated[
-        bool, Parameter(negative="", help="A few seconds of training: shows that it works, not the effect.")
+        bool, SWITCH, Parameter(help="A few seconds of training: shows that it works, not the effect.", group=RUN)
     ] = False,
-    seed: Annotated[int, Parameter(help="Data, weights, order and draws follow from it.")] = 0,
+    seed: Annotated[int, Parameter(help="Data, weights, order and draws follow from it.", group=RUN)] = 0,
     device: Device = "auto",
     json: Json = False,
     quiet: Quiet = False,
@@ -34,6 +35,7 @@ def demo(
 
     chosen = resolve_device(device)
     place = out or free_path(Path("runs/demo"))
+    require(not place.exists(), f"{place} exists already: choose another --out.")
     size = {"samples": 2_000, "epochs": 1, "test_samples": 2_000} if quick else {}
     runs = {}
     for method in METHODS:

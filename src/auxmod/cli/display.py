@@ -68,7 +68,8 @@ class Bars:
         if accuracy is not None:
             self.accuracy[name] = accuracy
         rate = (step - first) / max(1e-9, time.monotonic() - self.began)
-        status = f"loss {loss:.4f}  held-out {percent(self.accuracy.get(name, 0.0)):>7}  {rate:,.1f} steps/s"
+        held_out = percent(self.accuracy[name]) if name in self.accuracy else "–"
+        status = f"loss {loss:.4f}  held-out {held_out:>7}  {rate:,.1f} steps/s"
         if not self.live:
             if accuracy is not None:
                 self.out.print(f"{name}: step {step:,}/{steps:,}  {status}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import sys
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from auxmod.cli.display import console, percent, print_json, table
-from auxmod.cli.options import ConfigFile, Device, Json, Preset, RunFlags, numbers, resolve
+from auxmod.cli.options import RUN, ConfigFile, Device, Json, Preset, RunFlags, numbers, resolve
 from auxmod.cli.train import scores_table
-from auxmod.config import Distribution, Fill
+from auxmod.config import Distribution, Fill, Problem
 from auxmod.errors import UserError, require
 
 
@@ -81,11 +80,12 @@ def predict(
         x_1 … x_N.
     """
     require(not (numbers and file), "Give either numbers or --file, not both.")
-    from auxmod.learning.trained import check_rows, load
+    from auxmod.learning.trained import load
+    from auxmod.problem.rows import check_rows
 
     model = load(run, device)
-    rows = check_rows([numbers] if numbers else _rows(file), model.config)
-    q = model.config.problem.q
+    problem = model.config.problem
+    rows, q = check_rows([numbers], problem) if numbers else _rows(file, problem), problem.q
     answers = []
     for value, row in zip(model.values(rows).tolist(), rows.tolist(), strict=True):
         prediction, truth = round(value) % q, sum(row) % q
@@ -97,45 +97,34 @@ def predict(
     console().print(table(f"{run}: sums mod {q}", ("prediction", "truth", "circular error"), lines))
 
 
-def _rows(file: Path | None) -> Any:
-    """Rows of whole numbers from a file, or from standard input, separated by commas or spaces."""
-    import numpy as np
+def _rows(file: Path | None, problem: Problem) -> Any:
+    """Rows from a file, or from standard input."""
+    from auxmod.problem.rows import parse_rows, read_npz
 
     if file is not None and file.suffix == ".npz":
-        try:
-            with np.load(file, allow_pickle=False) as arrays:
-                require("x" in arrays.files, f"{file} has no array x.")
-                return arrays["x"]
-        except (OSError, ValueError, EOFError) as error:
-            raise UserError(f"{file} cannot be read as an .npz file ({error}).") from None
+        return read_npz(file, problem)
     try:
-        text = sys.stdin.read() if file is None else file.read_text()
+        return parse_rows((sys.stdin.read() if file is None else file.read_text()).splitlines(), problem)
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"The rows cannot be read ({error}).") from None
-    parsed = [[cell for part in line for cell in part.split()] for line in csv.reader(io.StringIO(text))]
-    try:
-        rows = [[int(cell) for cell in row] for row in parsed if row]
-    except ValueError as error:
-        raise UserError(f"The rows must be whole numbers with commas or spaces between ({error}).") from None
-    require(bool(rows), "There are no rows to predict: give numbers, --file, or rows on standard input.")
-    return rows
 
 
 def data(
     flags: Annotated[RunFlags | None, Parameter(name="*")] = None,
     *,
-    out: Annotated[Path, Parameter(help="The .npz file to write.", group="Run")],
+    out: Annotated[Path, Parameter(help="The .npz file to write.", group=RUN)],
     preset: Preset = None,
     config: ConfigFile = None,
 ) -> None:
     """Write what a run would train on: x, y = Σx mod q, and quotient = ⌊Σx / q⌋, as .npz."""
     run = resolve(flags, preset, config)
+    require(not run.training.data, "--data names inputs that are in a file already: leave it out.")
     require(not out.exists(), f"{out} exists already: choose another --out.")
     require(out.suffix == ".npz", f"--out is {out}, but must end in .npz.")
     import numpy as np
     import torch
 
-    from auxmod.files import write_bytes
+    from auxmod.files import user_named, write_bytes
     from auxmod.learning.engine import training_inputs
     from auxmod.problem import labels
 
@@ -144,6 +133,7 @@ def data(
     arrays = {"x": x, "y": labels.residues(total, q), "quotient": labels.quotients(total, q)}
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **{name: tensor.numpy() for name, tensor in arrays.items()})  # type: ignore[arg-type]
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes(out, buffer.getvalue())
+    with user_named(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(out, buffer.getvalue())
     console().print(f"{out}: x {tuple(x.shape)}, y, quotient; N = {run.problem.n}, q = {q}")

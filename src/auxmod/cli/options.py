@@ -12,13 +12,13 @@ import inspect
 import itertools
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin, get_type_hints
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from auxmod import config as config_module
 from auxmod.checked import number
-from auxmod.config import GROUPS, MethodName, RunConfig
+from auxmod.config import GROUPS, RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments.recipes import with_preset
 from auxmod.settings import build
@@ -31,6 +31,10 @@ _EXTRA = {
     "seed": (int, "training", "Data, initial weights, order and draws all follow from it.", "0"),
 }
 _METHOD_DEFAULT = "as the method has it"
+_PANELS = {name: Group.create_ordered(name.capitalize()) for name in (*GROUPS, "run")}
+"""The panels of the help, in this order."""
+RUN = _PANELS["run"]
+"""The panel of flags that do not change what is learned."""
 
 
 def _field_docs(kind: type) -> dict[str, str]:
@@ -62,7 +66,7 @@ def _make_flags() -> type:
 
     def add(name: str, kind: Any, group: str, text: str, default: str) -> None:
         parameter = Parameter(
-            help=text, group=group.capitalize(), show_default=default, env_var=f"AUXMOD_{name.upper()}"
+            help=text, group=_PANELS[group], show_default=default or False, env_var=f"AUXMOD_{name.upper()}"
         )
         fields.append((name, Annotated[kind | None, parameter], dataclasses.field(default=None)))
 
@@ -88,17 +92,21 @@ if TYPE_CHECKING:
 else:
     RunFlags = _make_flags()
 
+_PRESET_HELP = "Fill every setting not given: demo for two CPU cores, paper as it has it, best as learned best."
+_CONFIG_HELP = "A TOML file of settings. Each can also come from the environment, as AUXMOD_<SETTING>."
 Preset = Annotated[
     Literal["demo", "paper", "best"] | None,
-    Parameter(help="Fill every setting that is not given.", group="Run", env_var="AUXMOD_PRESET"),
+    Parameter(help=_PRESET_HELP, group=RUN, env_var="AUXMOD_PRESET"),
 ]
 ConfigFile = Annotated[
     Path | None,
-    Parameter(name="--config", help="A TOML file of settings.", group="Run", env_var="AUXMOD_CONFIG"),
+    Parameter(name="--config", help=_CONFIG_HELP, group=RUN, env_var="AUXMOD_CONFIG"),
 ]
-Device = Annotated[str, Parameter(help="auto, cpu, cuda or cuda:i.", group="Run", env_var="AUXMOD_DEVICE")]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print the result as JSON on stdout.", group="Run")]
-Quiet = Annotated[bool, Parameter(negative="", help="No progress.", group="Run")]
+Device = Annotated[str, Parameter(help="auto, cpu, cuda or cuda:i.", group=RUN, env_var="AUXMOD_DEVICE")]
+SWITCH = Parameter(negative="", show_default=False)
+"""A flag that is off unless given."""
+Json = Annotated[bool, SWITCH, Parameter(name="--json", help="Print the result as JSON on stdout.", group=RUN)]
+Quiet = Annotated[bool, SWITCH, Parameter(help="No progress.", group=RUN)]
 
 
 def given_settings(flags: Any, file: Path | None) -> dict[str, Any]:
@@ -135,6 +143,3 @@ def _read_toml(path: Path) -> dict[str, Any]:
     for name, value in content.items():
         flat |= value if isinstance(value, dict) else {name: value}
     return flat
-
-
-METHODS = get_args(MethodName)

@@ -9,29 +9,26 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from auxmod.cli.display import Bars, console, mapping, percent, print_json, table
-from auxmod.cli.options import ConfigFile, Device, Json, Preset, Quiet, RunFlags, given_settings
+from auxmod.cli.options import RUN, SWITCH, ConfigFile, Device, Json, Preset, Quiet, RunFlags, given_settings
 from auxmod.config import RunConfig
 from auxmod.errors import require
-from auxmod.experiments.recipes import with_preset
 from auxmod.experiments.store import Run
-from auxmod.settings import build, flatten
+from auxmod.settings import flatten
 
 
 def train(
     flags: Annotated[RunFlags | None, Parameter(name="*")] = None,
     *,
-    out: Annotated[Path | None, Parameter(help="The run directory. [default: runs/<name>]", group="Run")] = None,
+    out: Annotated[Path | None, Parameter(help="The run directory. [default: runs/<name>]", group=RUN)] = None,
     resume: Annotated[
-        bool,
-        Parameter(negative="", help="Go on with the run in --out, as if it had never stopped.", group="Run"),
+        bool, SWITCH, Parameter(help="Go on with the run in --out, as if it had never stopped.", group=RUN)
     ] = False,
     preset: Preset = None,
     config: ConfigFile = None,
     device: Device = "auto",
-    checkpoint_every: Annotated[int, Parameter(help="Steps between checkpoints.", group="Run")] = 1000,
+    checkpoint_every: Annotated[int, Parameter(help="Steps between checkpoints.", group=RUN)] = 1000,
     dry_run: Annotated[
-        bool,
-        Parameter(negative="", help="Print what would run, and what it needs; train nothing.", group="Run"),
+        bool, SWITCH, Parameter(help="Print what would run, and what it needs; train nothing.", group=RUN)
     ] = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -41,33 +38,24 @@ def train(
     Example: auxmod train --n 16 --q 97 --method aux --k 5 --r 0.4 --samples 100_000
     """
     require(checkpoint_every >= 1, f"--checkpoint-every is {checkpoint_every}, but must be 1 step or more.")
-    run = _resumed(out, flags, config) if resume else None
-    run_config = run.config if run else _resolved(given_settings(flags, config), preset)
-    if dry_run:
-        return _describe(run_config, device, json)
+    run = _resumed(out, given_settings(flags, config) | ({"preset": preset} if preset else {})) if resume else None
+    from auxmod.experiments.single import create_run, resolved
     from auxmod.learning.precision import resolve_device
 
+    run_config = run.config if run else resolved(given_settings(flags, config), preset)
+    if dry_run:
+        return _describe(run_config, device, json)
     chosen = resolve_device(device)
-    run = run or Run.create(out or default_path(run_config), run_config)
+    run = run or create_run(out or default_path(run_config), run_config, chosen)
     result = _train(run, chosen, resume, checkpoint_every, quiet)
     if json:
         return print_json({"run": str(run.path), "hash": run_config.hash, **result})
     console().print(scores_table(f"{run.path}", result))
 
 
-def _resolved(settings: dict[str, Any], preset: str | None) -> RunConfig:
-    settings = with_preset(preset, settings)
-    if settings.get("data"):
-        from auxmod.experiments.single import settings_with_data
-
-        settings = settings_with_data(settings)
-    return build(**settings)
-
-
-def _resumed(out: Path | None, flags: Any, config: Path | None) -> Run:
+def _resumed(out: Path | None, said: dict[str, Any]) -> Run:
     require(out is not None, "--resume needs --out, the directory of the run to go on with.")
     assert out is not None
-    said = given_settings(flags, config)
     require(
         not said,
         f"--resume takes the run's own settings from {out}; leave out: {', '.join(sorted(said))}.",

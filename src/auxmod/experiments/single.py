@@ -6,26 +6,27 @@ Sits between `learning.engine`, which yields events, and `store`, which keeps th
 from __future__ import annotations
 
 import contextlib
+import math
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from auxmod.config import RunConfig
-from auxmod.errors import UserError, require
+from auxmod.config import Problem, RunConfig
+from auxmod.errors import require
 from auxmod.experiments.recipes import with_preset
 from auxmod.experiments.store import PROVENANCE, Run, provenance
 from auxmod.files import read_json, sha256
 from auxmod.learning.checkpoint import STATE, load_state, save_model, save_state
 from auxmod.learning.engine import Ensemble, Finished, Progress
 from auxmod.learning.memory import check_fits
-from auxmod.learning.precision import resolve_device
-from auxmod.learning.trained import TrainedModel, check_rows, load
-from auxmod.problem import labels
+from auxmod.learning.precision import resolve_device, resolve_precision
+from auxmod.learning.trained import TrainedModel, load
+from auxmod.problem.rows import read_npz
 from auxmod.settings import build
 
 
@@ -35,6 +36,13 @@ class DivergedError(RuntimeError):
 
 class Interrupted(KeyboardInterrupt):
     """A run that was asked to stop, and saved."""
+
+
+def create_run(path: Path, config: RunConfig, device: torch.device) -> Run:
+    """A new run directory, made only where the run can start on the device."""
+    resolve_precision(config.training.precision, device)
+    check_fits(config, device)
+    return Run.create(path, config)
 
 
 def train_run(
@@ -51,7 +59,6 @@ def train_run(
     and at the end.
     """
     config = run.config
-    check_fits(config, device)
     began, before = time.monotonic(), _seconds_so_far(run) if resume else 0.0
     ensemble = Ensemble([config], device, [load_data(config)])
     if resume and (run.path / STATE).exists():
@@ -100,22 +107,22 @@ def train(
     Give a `RunConfig`, or the settings of one (``n=16, q=97, method="aux", k=5, r=0.4``), a preset filling the
     rest. With ``out``, the run directory is kept there; without, only the model is.
     """
-    if config is None:
-        filled = with_preset(preset, settings)
-        config = build(**(settings_with_data(filled) if filled.get("data") else filled))
-    else:
-        require(preset is None and not settings, "Give a RunConfig, or a preset and settings, not both.")
+    require(
+        config is None or (preset is None and not settings), "Give a RunConfig, or a preset and settings, not both."
+    )
+    config, chosen = config or resolved(settings, preset), resolve_device(device)
     with contextlib.ExitStack() as stack:
         place = Path(out) if out else Path(stack.enter_context(tempfile.TemporaryDirectory())) / "run"
-        run = Run.create(place, config)
-        for _ in train_run(run, resolve_device(device), checkpoint_every=1000 if out else config.training.steps + 1):
+        run = create_run(place, config, chosen)
+        for _ in train_run(run, chosen, checkpoint_every=1000 if out else config.training.steps + 1):
             pass
         return load(place, device)
 
 
 def curve_point(event: Progress, member: int) -> dict[str, Any]:
     """A member's line of the learning curve."""
-    point: dict[str, Any] = {"step": event.step, "loss": event.loss[member]}
+    loss = event.loss[member]
+    point: dict[str, Any] = {"step": event.step, "loss": loss if math.isfinite(loss) else None}
     if event.accuracy is not None:
         point["accuracy"] = event.accuracy[member]
     return point
@@ -139,40 +146,26 @@ def device_name(device: torch.device) -> str:
 # -- data of one's own ----------------------------------------------------------------------------------------
 
 
+def resolved(settings: Mapping[str, Any], preset: str | None = None) -> RunConfig:
+    """The run that settings and a preset describe; where they name a data file, with its length and digest."""
+    filled = with_preset(preset, settings)
+    if filled.get("data"):
+        path = Path(str(filled["data"])).absolute()
+        rows = read_npz(path, Problem(**{name: filled[name] for name in ("n", "q") if name in filled}))
+        filled |= {"data": str(path), "data_sha256": digest(rows), "samples": len(rows)}
+    return build(**filled)
+
+
 def load_data(config: RunConfig) -> np.ndarray[Any, Any] | None:
     """The inputs that `--data` names, checked against the digest in the configuration; None where drawn."""
     if not config.training.data:
         return None
-    rows = read_inputs(Path(config.training.data), config)
+    rows = read_npz(Path(config.training.data), config.problem)
     require(
         digest(rows) == config.training.data_sha256,
         f"{config.training.data} is not the data this run was made with: its contents have changed.",
     )
     return rows
-
-
-def read_inputs(path: Path, config: RunConfig) -> np.ndarray[Any, Any]:
-    """The array x of an .npz file, int64 (S, N), its values checked; where there is a y, it must be f_q(x)."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, AttributeError) as error:
-        raise UserError(f"--data {path} cannot be read as an .npz file ({error}).") from None
-    require("x" in arrays, f"--data {path} has no array x; it has: {', '.join(arrays) or 'nothing'}.")
-    rows = check_rows(arrays["x"], config)
-    if "y" in arrays:
-        y = labels.residues(labels.sums(torch.from_numpy(rows)), config.problem.q).numpy()
-        wrong = int(np.sum(y != arrays["y"])) if y.shape == arrays["y"].shape else len(y)
-        require(wrong == 0, f"--data {path}: y is not the sum of x mod {config.problem.q} in {wrong:,} of its rows.")
-    return rows
-
-
-def settings_with_data(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings that name a data file, with what follows from its contents: how many samples, and their digest."""
-    path = Path(settings["data"]).absolute()
-    without = {name: value for name, value in settings.items() if name not in ("data", "samples")}
-    rows = read_inputs(path, build(**without))
-    return settings | {"data": str(path), "data_sha256": digest(rows), "samples": len(rows)}
 
 
 def digest(rows: np.ndarray[Any, Any]) -> str:

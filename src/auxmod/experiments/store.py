@@ -27,7 +27,7 @@ from typing import Any
 from auxmod import __version__
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
-from auxmod.files import append_line, make_directory, read_json, read_lines, write_json, write_lines
+from auxmod.files import append_line, read_json, read_lines, user_named, write_json, write_lines
 
 CONFIG, PROVENANCE, METRICS, RESULT = "config.json", "provenance.json", "metrics.jsonl", "result.json"
 
@@ -45,8 +45,9 @@ class Run:
             not path.exists(),
             f"{path} exists already: choose another --out, or add --resume to go on with the run in it.",
         )
-        make_directory(path)
-        write_json(path / CONFIG, config.to_dict())
+        with user_named(path):
+            path.mkdir(parents=True)
+            write_json(path / CONFIG, config.to_dict())
         return cls(path)
 
     @classmethod

@@ -24,9 +24,9 @@ from auxmod.learning.capture import captured, compiled
 from auxmod.learning.evaluation import evaluate, rows_at_once
 from auxmod.learning.fused import FusedTrunk
 from auxmod.learning.initial import initialise
-from auxmod.learning.model import Dropout, Encoder
+from auxmod.learning.model import Dropout, Encoder, Linear
 from auxmod.learning.objective import Objective
-from auxmod.learning.optimiser import Hyper, Memory, OptimiserState, update
+from auxmod.learning.optimiser import Hyper, Memory, OptimiserState, apply, decide
 from auxmod.learning.precision import resolve_precision, trunk_dtype
 from auxmod.problem import labels, rng, sampling
 
@@ -113,7 +113,8 @@ class Ensemble:
         self.order = torch.zeros(self.x.shape[:2], dtype=torch.int64, device=device)
         self.dropout_keys = torch.tensor([rng.key(c.seed, "dropout") for c in configs], device=device)
         self._fast_begin, self._fast_end = compiled(self._begin, device), compiled(self._end, device)
-        self._fast_blocks, self._fast_update = compiled(self.encoder.trunk, device), compiled(update, device)
+        self._fast_embedded = compiled(self.encoder.embedded, device)
+        self._fast_blocks, self._fast_decide = compiled(self.encoder.trunk, device), compiled(decide, device)
 
     # -- one step ---------------------------------------------------------------------------------------------
 
@@ -126,16 +127,22 @@ class Ensemble:
         flat = (index + S * torch.arange(E, device=self.device)[:, None]).flatten()
         return index, self.x.view(E * S, N)[flat].view(E, B, N), self.sums.view(-1)[flat].view(E, B)
 
-    def _embed(self, x: Tensor) -> Tensor:
-        """The first residual stream, (E, B·N, D)."""
+    def _features(self, x: Tensor) -> Tensor:
         features = self.objective.features(x)
-        if features.is_floating_point():
-            features = features.to(self.memory.parameters.dtype)
-        return self.encoder.embedded(features).flatten(1, 2)
+        return features.to(self.memory.parameters.dtype) if features.is_floating_point() else features
 
     def _begin(self) -> tuple[Tensor, Tensor, Tensor]:
         index, x, total = self._batch()
-        return self._embed(x), index, total
+        return self._features(x), index, total
+
+    def _embed(self, features: Tensor) -> Tensor:
+        """The first residual stream, (E, B·N, D)."""
+        embed, (E, B, N) = self.encoder.embed, features.shape[:3]
+        if self._by_hand is not None and isinstance(embed, Linear):
+            h = fused.lift(embed, features.view(E, B * N, -1)).view(E, B, N, -1)
+            return self.encoder.with_cls(h).flatten(1, 2)
+        embedded = self._fast_embedded if torch.is_grad_enabled() else self.encoder.embedded
+        return embedded(features).flatten(1, 2)
 
     def _trunk(self, h: Tensor) -> Tensor:
         if self._by_hand is not None:
@@ -151,8 +158,8 @@ class Ensemble:
 
     def step(self) -> None:
         """Gather, forward, backward, update, log: everything that a captured step replays."""
-        h, index, total = self._fast_begin()
-        losses = self._fast_end(self._trunk(h), index, total)
+        features, index, total = self._fast_begin()
+        losses = self._fast_end(self._trunk(self._embed(features)), index, total)
         # a trunk by hand writes its own parameters' gradients where the optimiser reads them
         others = {
             name: p
@@ -163,14 +170,17 @@ class Ensemble:
         with torch.no_grad():
             torch._foreach_copy_([self.memory.views[name] for name in others], list(gradients))
             losses = losses.detach()
-            self._fast_update(self.state, self.memory, losses, self.step_number, self.hyper)
+            scalars = self._fast_decide(self.state, self.memory, losses, self.step_number, self.hyper)
+            apply(self.state, self.memory, scalars)
             self.loss_sum.add_(losses)
             self.step_number.add_(1)
 
     @torch.no_grad()
     def outputs(self, x: Tensor) -> Tensor:
         """The encoder's outputs (E, B, ·) for inputs (E, B, N)."""
-        out: Tensor = self.encoder.head(self.encoder.pooled(self._trunk(self._embed(x)), self.positions))
+        out: Tensor = self.encoder.head(
+            self.encoder.pooled(self._trunk(self._embed(self._features(x))), self.positions)
+        )
         return out
 
     # -- the whole run ----------------------------------------------------------------------------------------

@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from auxmod.config import Model
-from auxmod.learning.model import Block, Encoder
+from auxmod.learning.model import Block, Encoder, Linear
 
 try:
-    from auxmod.learning import kernels
+    from auxmod.learning import kernels as kernels
 except ImportError:  # no Triton: the plain trunk serves
     kernels = None  # type: ignore[assignment]
 
@@ -40,7 +40,7 @@ def supported(model: Model, n: int, device: torch.device, dtype: torch.dtype) ->
         and model.activation == "relu"
         and model.dropout == 0
         and all(size & (size - 1) == 0 and 16 <= size <= 1024 for size in sizes)
-        and model.width >= 64
+        and 64 <= model.width <= 256
         and model.hidden % 128 == 0
         and n <= LONGEST
     )
@@ -70,7 +70,7 @@ class FusedTrunk:
             biases = ("norm1.bias", "norm2.bias", "qkv.bias", "out.bias", "up.bias", "down.bias")
             own = {name: gradients[prefix + name] for name in named}
             self.layers.append(Layer(dict.fromkeys(biases) | named, own))
-        self.dtype = self.layers[0]["qkv.weight"].dtype
+        self.dtype, self.bias = self.layers[0]["qkv.weight"].dtype, encoder.model.bias
 
     def __call__(self, x: Tensor, n: int) -> Tensor:
         """The residual stream (E, R, D) float32 after all blocks; gradients of parameters go to their buffers."""
@@ -100,43 +100,72 @@ class FusedTrunk:
             x = middle
         return kernels.add_norm(x, y, bias, None, None, self.dtype)[0], kept
 
-    def backward(self, dx: Tensor, kept: list[tuple[Tensor, ...]], n: int) -> Tensor:
-        """The gradient of the first stream from that of the last; every parameter's goes to its buffer."""
-        E, R, D = dx.shape
-        dx, half = dx.clone(), dx.to(self.dtype)
-        samples = R // n
-        norm_parts = kernels.parts(E, -(-R * D // 4096))
-        head_parts = kernels.parts(E * self.heads, samples)
-        down_bias: Tensor = dx.sum(1)
-        for layer, (x, h, qkv, mixed, middle, g, hidden) in zip(reversed(self.layers), reversed(kept), strict=True):
-            to, F = layer.gradients, hidden.shape[2]
-            norms = dx.new_empty(2, E, norm_parts, 3, D)
-            heads = dx.new_empty(E, head_parts, 3 * D)
-            blocks = dx.new_empty(E, kernels.product_blocks(R), F) if "up.bias" in to else None
+    def backward(self, stream: Tensor, kept: list[tuple[Tensor, ...]], n: int) -> Tensor:
+        """The gradient of the first stream from that of the last; every parameter's goes to its buffer.
 
-            torch.bmm(half.mT, hidden, out=to["down.weight"])
-            d_hidden = kernels.linear_relu_backward(half, layer["down.weight"], hidden, blocks)
+        The stream's gradient ``dx`` is kept in half precision, as the products need it: loss scaling covers it.
+        """
+        E, R, D = stream.shape
+        L, F = len(self.layers), kept[0][-1].shape[2]
+        dx = stream.to(self.dtype)
+        norms = stream.new_empty(L, 2, E, kernels.parts(E, -(-R // kernels.norm_rows(D))), 3, D)
+        heads = stream.new_empty(L, E, kernels.parts(E * self.heads, R // n), 3 * D)
+        hiddens = stream.new_empty(L, E, kernels.product_blocks(R), F) if self.bias else None
+        for number in reversed(range(L)):
+            layer, to = self.layers[number], self.layers[number].gradients
+            x, h, qkv, mixed, middle, g, hidden = kept.pop()
+            torch.bmm(dx.mT, hidden, out=to["down.weight"])
+            sums = None if hiddens is None else hiddens[number]
+            d_hidden = kernels.linear_relu_backward(dx, layer["down.weight"], hidden, sums)
             torch.bmm(d_hidden.mT, g, out=to["up.weight"])
-            kernels.norm_backward(
-                torch.bmm(d_hidden, layer["up.weight"]), middle, layer["norm2.weight"], dx, norms[1], half
-            )
-            torch.bmm(half.mT, mixed, out=to["out.weight"])
-            d_mixed = torch.bmm(half, layer["out.weight"])
-            d_qkv = kernels.attend_backward(qkv, layer["qkv.bias"], d_mixed, heads, n, self.heads)
+            dg = torch.bmm(d_hidden, layer["up.weight"])
+            kernels.norm_backward(dg, middle, layer["norm2.weight"], dx, norms[number, 1])
+
+            torch.bmm(dx.mT, mixed, out=to["out.weight"])
+            d_mixed = torch.bmm(dx, layer["out.weight"])
+            d_qkv = kernels.attend_backward(qkv, layer["qkv.bias"], d_mixed, heads[number], n, self.heads)
             torch.bmm(d_qkv.mT, h, out=to["qkv.weight"])
-            kernels.norm_backward(torch.bmm(d_qkv, layer["qkv.weight"]), x, layer["norm1.weight"], dx, norms[0], half)
-            first, second = norms.sum(2)
-            to["norm1.weight"].copy_(first[:, 0])
-            to["norm2.weight"].copy_(second[:, 0])
-            if blocks is not None:
-                to["norm1.bias"].copy_(first[:, 1])
-                to["norm2.bias"].copy_(second[:, 1])
-                to["out.bias"].copy_(second[:, 2])
-                to["down.bias"].copy_(down_bias)
-                to["up.bias"].copy_(blocks.sum(1))
-                to["qkv.bias"].copy_(heads.sum(1))
-            down_bias = first[:, 2]
-        return dx
+            kernels.norm_backward(torch.bmm(d_qkv, layer["qkv.weight"]), x, layer["norm1.weight"], dx, norms[number, 0])
+        self._small_gradients(stream, norms.sum(3), heads.sum(2), None if hiddens is None else hiddens.sum(2))
+        return dx.float()
+
+    def _small_gradients(self, stream: Tensor, norms: Tensor, heads: Tensor, hiddens: Tensor | None) -> None:
+        """Norms' and biases' gradients, from their sums over rows, to their buffers.
+
+        ``norms`` is (L, 2, E, 3, D): for each norm its gain, its shift, and the bias of what was added before it.
+        """
+        down = [*norms[1:, 0, :, 2], stream.sum(1)] if hiddens is not None else []
+        pairs: list[tuple[Tensor, Tensor]] = []
+        for number, layer in enumerate(self.layers):
+            to, (first, second) = layer.gradients, norms[number]
+            pairs += [(to["norm1.weight"], first[:, 0]), (to["norm2.weight"], second[:, 0])]
+            if hiddens is not None:
+                pairs += [(to["norm1.bias"], first[:, 1]), (to["norm2.bias"], second[:, 1])]
+                pairs += [(to["out.bias"], second[:, 2]), (to["down.bias"], down[number])]
+                pairs += [(to["up.bias"], hiddens[number]), (to["qkv.bias"], heads[number])]
+        torch._foreach_copy_([target for target, _ in pairs], [source for _, source in pairs])
+
+
+class _Lift(torch.autograd.Function):
+    """A linear map of a few features, (E, R, J) → (E, R, D): its backward is one pass over the rows."""
+
+    @staticmethod
+    def forward(ctx: Any, features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(features)
+        y = torch.bmm(features, weight.mT)
+        return y if bias is None else y.add_(bias[:, None])
+
+    @staticmethod
+    def backward(ctx: Any, dh: Tensor) -> tuple[None, Tensor, Tensor | None]:
+        (features,) = ctx.saved_tensors
+        weight, bias = kernels.lift_backward(dh.contiguous(), features)
+        return None, weight, bias if ctx.needs_input_grad[2] else None
+
+
+def lift(embed: Linear, features: Tensor) -> Tensor:
+    """The embedding of angular features (E, R, J) → (E, R, D)."""
+    out: Tensor = _Lift.apply(features, embed.weight, embed.bias)  # type: ignore[no-untyped-call]
+    return out
 
 
 class _Function(torch.autograd.Function):

@@ -15,8 +15,8 @@ import triton.language as tl
 from torch import Tensor
 
 EPSILON = 1e-5
-PROGRAMS = 528
-"""Programs that walk over rows to make partial sums: four for each of a large GPU's multiprocessors."""
+PROGRAMS = 1056
+"""Programs that walk over rows to make partial sums: eight for each of a large GPU's multiprocessors."""
 
 
 @triton.jit
@@ -59,7 +59,7 @@ def add_norm(
 
 
 @triton.jit
-def _norm_backward(dh, x, gain, dx, dx_out, dx_half, sums, R, stride, D: tl.constexpr, ROWS: tl.constexpr,
+def _norm_backward(dh, x, gain, dx, sums, R, stride, D: tl.constexpr, ROWS: tl.constexpr,
                    eps: tl.constexpr):  # fmt: skip
     part, parts = tl.program_id(0), tl.num_programs(0)
     e = tl.program_id(1).to(tl.int64)
@@ -83,24 +83,25 @@ def _norm_backward(dh, x, gain, dx, dx_out, dx_half, sums, R, stride, D: tl.cons
         down = (w - tl.sum(w, 1)[:, None] / D - scaled * (tl.sum(w * scaled, 1)[:, None] / D)) * inverse
         total = down + tl.load(dx + at, mask=live, other=0.0).to(tl.float32)
         d_bias += tl.sum(tl.where(live, total, 0.0), 0)
-        tl.store(dx_out + at, total, mask=live)
-        tl.store(dx_half + at, total, mask=live)
+        tl.store(dx + at, total, mask=live)
     here = sums + (e * parts + part) * 3 * D + columns
     tl.store(here, d_gain)
     tl.store(here + D, d_shift)
     tl.store(here + 2 * D, d_bias)
 
 
-def norm_backward(dh: Tensor, x: Tensor, gain: Tensor, dx: Tensor, sums: Tensor, dx_half: Tensor) -> None:
-    """Add the gradient through a layer norm of ``x`` to ``dx``, in place, and leave a half-precision copy.
+def norm_backward(dh: Tensor, x: Tensor, gain: Tensor, dx: Tensor, sums: Tensor) -> None:
+    """Add the gradient through a layer norm of ``x`` to ``dx``, in place.
 
     ``sums`` (E, parts, 3, D) gets partial sums over rows: of the norm's gain and shift gradients, and of the new dx.
     """
     E, R, D = x.shape
-    rows = max(1, 4096 // D)
-    _norm_backward[(sums.shape[1], E)](
-        dh, x, gain, dx, dx, dx_half, sums, R, gain.stride(0), D, rows, EPSILON, num_warps=4
-    )
+    _norm_backward[(sums.shape[1], E)](dh, x, gain, dx, sums, R, gain.stride(0), D, norm_rows(D), EPSILON, num_warps=4)
+
+
+def norm_rows(D: int) -> int:
+    """Rows that one program of :func:`norm_backward` holds at once."""
+    return max(1, 2048 // D)
 
 
 def parts(members: int, blocks: int) -> int:
@@ -212,36 +213,35 @@ def attend_backward(qkv: Tensor, bias: Tensor | None, d_out: Tensor, sums: Tenso
 
 
 @triton.jit
-def _product(a, b, c, bias, active, sums, R, N, K: tl.constexpr, a_member, b_member, b_k, b_n, stride,
-             BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, RELU: tl.constexpr, BIAS: tl.constexpr):  # fmt: skip
-    e = tl.program_id(1).to(tl.int64)
-    across = N // BN
-    block = tl.program_id(0) // across
-    rows = block * BM + tl.arange(0, BM)
-    columns = (tl.program_id(0) % across) * BN + tl.arange(0, BN)
-    inner = tl.arange(0, BK)
+def _product(a, b, c, bias, active, sums, R, N, K: tl.constexpr, b_member, b_k, b_n, stride,
+             BM: tl.constexpr, BN: tl.constexpr, RELU: tl.constexpr, BIAS: tl.constexpr):  # fmt: skip
+    # A block of rows stays in fast memory while the columns of b pass by: K is the model's width, small enough.
+    e = tl.program_id(2).to(tl.int64)
+    block, blocks = tl.program_id(0), tl.num_programs(0)
+    rows, inner = block * BM + tl.arange(0, BM), tl.arange(0, K)
     live = (rows < R)[:, None]
-    a_at = a + e * a_member + rows.to(tl.int64)[:, None] * K + inner[None, :]
-    b_at = b + e * b_member + inner[:, None] * b_k + columns[None, :] * b_n
-    total = tl.zeros((BM, BN), tl.float32)
-    for _ in range(0, K, BK):
-        total = tl.dot(tl.load(a_at, mask=live, other=0.0), tl.load(b_at), total)
-        a_at += BK
-        b_at += BK * b_k
-    at = (e * R + rows)[:, None] * N + columns[None, :]
-    if RELU:  # forward: relu(a·b + bias)
-        if BIAS:
-            total += tl.load(bias + e * stride + columns)[None, :]
-        total = tl.maximum(total, 0.0)
-    else:  # backward: (a·b) where the unit was active, and the sums over rows
-        total = tl.where(tl.load(active + at, mask=live, other=0.0) > 0, total, 0.0)
-        if BIAS:
-            blocks = tl.cdiv(R, BM)
-            tl.store(sums + (e * blocks + block) * N + columns, tl.sum(total, 0))
-    tl.store(c + at, total, mask=live)
+    left = tl.load(a + (e * R + rows)[:, None] * K + inner[None, :], mask=live, other=0.0)
+    right = b + e * b_member + inner[:, None] * b_k
+    share = N // tl.num_programs(1)
+    first = tl.program_id(1) * share
+    for start in range(first, first + share, BN):
+        columns = start + tl.arange(0, BN)
+        at = (e * R + rows)[:, None] * N + columns[None, :]
+        if not RELU:
+            on = tl.load(active + at, mask=live, other=0.0)
+        total = tl.dot(left, tl.load(right + columns[None, :] * b_n))
+        if RELU:  # forward: relu(a·b + bias)
+            if BIAS:
+                total += tl.load(bias + e * stride + columns)[None, :]
+            total = tl.maximum(total, 0.0)
+        else:  # backward: (a·b) where the unit was active, and the sums over rows
+            total = tl.where(on > 0, total, 0.0)
+            if BIAS:
+                tl.store(sums + (e * blocks + block) * N + columns, tl.sum(total, 0))
+        tl.store(c + at, total, mask=live)
 
 
-BM, BN, BK, WARPS, STAGES = 128, 128, 64, 8, 3
+BM, BN, WARPS, STAGES = 128, 64, 4, 2
 
 
 def _launch_product(a: Tensor, b: Tensor, relu: bool, bias: Tensor | None, **more: Any) -> Tensor:
@@ -251,9 +251,13 @@ def _launch_product(a: Tensor, b: Tensor, relu: bool, bias: Tensor | None, **mor
     stride = 0 if bias is None else bias.stride(0)
     active, sums = more.get("active", c), more.get("sums", c)
     has_bias = bias is not None if relu else "sums" in more
-    _product[(triton.cdiv(R, BM) * (N // BN), E)](
-        a, b, c, bias if bias is not None else c, active, sums, R, N, K, a.stride(0), b.stride(0), b.stride(1),
-        b.stride(2), stride, BM, BN, BK, RELU=relu, BIAS=has_bias, num_warps=WARPS, num_stages=STAGES,
+    blocks = triton.cdiv(R, BM)
+    shares = 1  # of the columns, so that a small problem fills the device too
+    while blocks * E * shares < PROGRAMS and N // (2 * shares) % BN == 0:
+        shares *= 2
+    _product[(blocks, shares, E)](
+        a, b, c, bias if bias is not None else c, active, sums, R, N, K, b.stride(0), b.stride(1), b.stride(2), stride,
+        BM, BN, RELU=relu, BIAS=has_bias, num_warps=WARPS, num_stages=STAGES,
     )  # fmt: skip
     return c
 
@@ -272,3 +276,60 @@ def linear_relu_backward(dy: Tensor, weight: Tensor, active: Tensor, sums: Tenso
 def product_blocks(rows: int) -> int:
     """The number of partial sums that :func:`linear_relu_backward` makes."""
     return -(-rows // BM)
+
+
+@triton.jit
+def _adamw(p, m, v, g, half, per_member, P, G, H, BLOCK: tl.constexpr, HALF: tl.constexpr, eps: tl.constexpr):
+    e = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    live = at < G
+    scalars = per_member + e * 8
+    taken, shrink, lr, decay = tl.load(scalars), tl.load(scalars + 1), tl.load(scalars + 2), tl.load(scalars + 3)
+    beta1, beta2 = tl.load(scalars + 4), tl.load(scalars + 5)
+    correction1, correction2 = tl.load(scalars + 6), tl.load(scalars + 7)
+    gradient = tl.load(g + e * G + at, mask=live, other=0.0).to(tl.float32)
+    gradient = tl.where(taken > 0, gradient * shrink, 0.0)
+    first = tl.load(m + e * P + at, mask=live, other=0.0) * beta1 + gradient * (1 - beta1)
+    second = tl.load(v + e * P + at, mask=live, other=0.0) * beta2 + gradient * gradient * (1 - beta2)
+    change = (first / correction1) / (tl.sqrt_rn(second / correction2) + eps)
+    value = tl.load(p + e * P + at, mask=live, other=0.0) * (1 - lr * decay) - lr * change
+    tl.store(m + e * P + at, first, mask=live)
+    tl.store(v + e * P + at, second, mask=live)
+    tl.store(p + e * P + at, value, mask=live)
+    if HALF:
+        tl.store(half + e * H + at, value, mask=live)
+
+
+def adamw(p: Tensor, m: Tensor, v: Tensor, gradients: Tensor, half: Tensor | None, scalars: Tensor, eps: float) -> None:
+    """AdamW in one pass over (E, G) views of longer rows; ``scalars`` (E, 8) are what differs between members."""
+    E, G = gradients.shape
+    _adamw[(triton.cdiv(G, 1024), E)](
+        p, m, v, gradients, half, scalars, p.stride(0), G, 0 if half is None else half.stride(0), 1024,
+        HALF=half is not None, eps=eps, num_warps=4,
+    )  # fmt: skip
+
+
+@triton.jit
+def _lift_backward(dh, f, sums, R, D: tl.constexpr, J: tl.constexpr, W: tl.constexpr, ROWS: tl.constexpr):
+    part, parts = tl.program_id(0), tl.num_programs(0)
+    e = tl.program_id(1).to(tl.int64)
+    columns, j = tl.arange(0, D), tl.arange(0, W)
+    total = tl.zeros((W, D), tl.float32)
+    for block in range(part, tl.cdiv(R, ROWS), parts):
+        rows = block * ROWS + tl.arange(0, ROWS)
+        live = (rows < R)[:, None]
+        d = tl.load(dh + (e * R + rows)[:, None] * D + columns[None, :], mask=live, other=0.0)
+        feature = tl.load(f + (e * R + rows)[:, None] * J + j[None, :], mask=live & (j < J)[None, :], other=0.0)
+        feature = tl.where((j == J)[None, :], 1.0, feature)  # one more feature, always 1, is the bias's
+        total += tl.dot(tl.trans(feature), d, input_precision="ieee")
+    tl.store(sums + ((e * parts + part) * W + j)[:, None] * D + columns[None, :], total)
+
+
+def lift_backward(dh: Tensor, f: Tensor) -> tuple[Tensor, Tensor]:
+    """dhᵀ·f and dh summed over rows, for a few features: (E, R, D), (E, R, J) → (E, D, J), (E, D), float32."""
+    (E, R, D), J = dh.shape, f.shape[2]
+    count, wide = parts(E, -(-R // 32)), max(16, triton.next_power_of_2(J + 1))
+    sums = torch.empty(E, count, wide, D, dtype=torch.float32, device=dh.device)
+    _lift_backward[(count, E)](dh, f, sums, R, D, J, wide, 32, num_warps=4)
+    total = sums.sum(1)
+    return total[:, :J].mT, total[:, J]

@@ -18,9 +18,6 @@ from torch import Tensor, nn
 from auxmod.config import Model
 from auxmod.problem import rng
 
-NARROW = 16
-"""Inputs up to which a compiled linear map is cheaper element by element than as a matrix product."""
-
 
 @dataclass(frozen=True)
 class Dropout:
@@ -52,10 +49,7 @@ class Linear(nn.Module):
         bias = None if self.bias is None else self.bias.to(x.dtype)
         if len(weight) == 1 and not x.is_cuda:
             return F.linear(x[0], weight[0], None if bias is None else bias[0])[None]
-        if x.shape[2] <= NARROW and torch.compiler.is_compiling():  # a few fused multiplications beat a product
-            y = (x[:, :, None] * weight[:, None]).sum(-1)
-        else:
-            y = torch.bmm(x, weight.mT)
+        y = torch.bmm(x, weight.mT)
         return y if bias is None else y + bias[:, None]
 
 
@@ -166,9 +160,13 @@ class Encoder(nn.Module):
         """The first residual stream (E, B, N, D), with the learned token in front where there is one."""
         E, B, N = x.shape[:3]
         h: Tensor = self.embed(x) if isinstance(self.embed, Embedding) else self.embed(x.reshape(E, B * N, -1))
-        h = h.view(E, B, N, -1)
+        return self.with_cls(h.view(E, B, N, -1))
+
+    def with_cls(self, h: Tensor) -> Tensor:
+        """(E, B, N, D) with the learned token in front, where there is one."""
         if self.cls is None:
             return h
+        E, B = h.shape[:2]
         return torch.cat((self.cls[:, None, None].expand(E, B, 1, -1), h), 2)
 
     def pooled(self, h: Tensor, n: int) -> Tensor:

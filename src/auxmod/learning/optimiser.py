@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from auxmod.config import RunConfig
+from auxmod.learning import fused
 
 EPSILON = 1e-8
 SCALE_START, SCALE_MAX, SCALE_GROWTH_STEPS = 2.0**12, 2.0**24, 1000
@@ -131,31 +132,47 @@ def _padded(size: int) -> int:
 
 
 @torch.no_grad()
-def update(state: OptimiserState, memory: Memory, losses: Tensor, step: Tensor, hyper: Hyper) -> None:
-    """One AdamW step from the gradients of the scaled losses; a member that cannot take it stays put."""
+def decide(state: OptimiserState, memory: Memory, losses: Tensor, step: Tensor, hyper: Hyper) -> Tensor:
+    """What each member does with its gradient of the scaled loss, (E, 8); one that cannot use it stays put."""
     norm = memory.gradient_norm() / state.scale
     finite = torch.isfinite(norm) & torch.isfinite(losses)
     running = (state.dead < 0) & (step < hyper.steps)
     taken = finite & running
-    shrink = torch.where(taken, (hyper.clip / (norm + 1e-6)).clamp(max=1) / state.scale, 0)[:, None]
-    lr = torch.where(taken, hyper.schedule(step), 0)[:, None]
-    beta1, beta2 = (torch.where(taken, beta, 1)[:, None] for beta in (hyper.beta1, hyper.beta2))
+    shrink = torch.where(taken, (hyper.clip / (norm + 1e-6)).clamp(max=1) / state.scale, 0)
+    lr = torch.where(taken, hyper.schedule(step), 0)
+    beta1, beta2 = (torch.where(taken, beta, 1) for beta in (hyper.beta1, hyper.beta2))
     state.updates.add_(taken)
     age = state.updates.clamp(min=1)
-    correction1, correction2 = (1 - beta**age for beta in (hyper.beta1, hyper.beta2))
+    scalars = torch.stack(
+        (taken.float(), shrink, lr, hyper.weight_decay, beta1, beta2, 1 - hyper.beta1**age, 1 - hyper.beta2**age), 1
+    )
+    _rescale(state, finite, running, step)
+    return scalars
 
+
+@torch.no_grad()
+def apply(state: OptimiserState, memory: Memory, scalars: Tensor) -> None:
+    """The part of an update that passes over the parameters, given each member's ``scalars`` (E, 8)."""
     start = 0
     for gradients in memory.gradients:
         part = slice(start, start := start + gradients.shape[1])
-        first, second, parameters = (t[:, part] for t in (state.first, state.second, state.parameters))
-        gradient = torch.where(taken[:, None], gradients * shrink, 0)
-        first.mul_(beta1).add_(gradient * (1 - beta1))
-        second.mul_(beta2).add_(gradient.square() * (1 - beta2))
-        change = (first / correction1[:, None]) / ((second / correction2[:, None]).sqrt() + EPSILON)
-        parameters.mul_(1 - lr * hyper.weight_decay[:, None]).sub_(lr * change)
-    if memory.half is not None:
-        memory.half.copy_(state.parameters[:, : memory.half.shape[1]])
-    _rescale(state, finite, running, step)
+        p, m, v = (t[:, part] for t in (state.parameters, state.first, state.second))
+        half = memory.half if part.start == 0 else None
+        if fused.kernels is not None and gradients.is_cuda:
+            fused.kernels.adamw(p, m, v, gradients, half, scalars, EPSILON)
+        else:
+            plain_adamw(p, m, v, gradients, half, scalars)
+
+
+def plain_adamw(p: Tensor, m: Tensor, v: Tensor, gradients: Tensor, half: Tensor | None, scalars: Tensor) -> None:
+    """AdamW on (E, G) rows, in place: Loshchilov and Hutter's, as in `torch.optim`."""
+    taken, shrink, lr, decay, beta1, beta2, correction1, correction2 = scalars[:, :, None].unbind(1)
+    gradient = torch.where(taken > 0, gradients * shrink, 0)
+    m.mul_(beta1).add_(gradient * (1 - beta1))
+    v.mul_(beta2).add_(gradient.square() * (1 - beta2))
+    p.mul_(1 - lr * decay).sub_(lr * (m / correction1) / ((v / correction2).sqrt() + EPSILON))
+    if half is not None:
+        half.copy_(p)
 
 
 def _rescale(state: OptimiserState, finite: Tensor, running: Tensor, step: Tensor) -> None:

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from auxmod.config import RunConfig
-from auxmod.errors import require
 from auxmod.learning.checkpoint import load_model, save_model
 from auxmod.learning.evaluation import chunks, evaluate, rows_at_once
 from auxmod.learning.model import Encoder
@@ -18,9 +17,7 @@ from auxmod.learning.objective import Objective
 from auxmod.learning.plain import PlainModel, to_plain
 from auxmod.learning.precision import resolve_device
 from auxmod.problem import labels
-
-Rows = Any
-"""Whatever numpy turns into whole numbers of shape (N,) or (B, N)."""
+from auxmod.problem.rows import check_rows
 
 
 class TrainedModel(nn.Module):
@@ -41,9 +38,9 @@ class TrainedModel(nn.Module):
         return outputs[0]
 
     @torch.no_grad()
-    def values(self, x: Rows) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """The unrounded answers in [0, q), one a row."""
-        rows = check_rows(x, self.config)
+    def values(self, x: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The unrounded answers in [0, q), one a row of x: whole numbers (N,) or (B, N), of any kind numpy reads."""
+        rows = check_rows(x, self.config.problem)
         device = self.encoder.head.weight.device
         objective = Objective.of([self.config], device)
         answers = []
@@ -52,7 +49,7 @@ class TrainedModel(nn.Module):
             answers.append(objective.decode(self(batch)[None])[0].cpu().numpy())
         return np.concatenate(answers) if answers else np.zeros(0)
 
-    def predict(self, x: Rows) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def predict(self, x: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
         """(x_1 + … + x_N) mod q, as the model sees it: whole numbers in 0..q−1, one a row."""
         return labels.rounded(torch.from_numpy(self.values(x)), self.config.problem.q).numpy()
 
@@ -81,24 +78,3 @@ class TrainedModel(nn.Module):
 def load(path: str | Path, device: str = "auto") -> TrainedModel:
     """Load a model that a run or :meth:`TrainedModel.save_pretrained` left in a directory."""
     return TrainedModel(*load_model(Path(path), resolve_device(device)))
-
-
-def check_rows(x: Rows, config: RunConfig) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Given inputs as int64 (B, N), or a sentence about what is wrong with them."""
-    n, q = config.problem.n, config.problem.q
-    try:
-        rows = np.asarray(x)
-    except ValueError:
-        rows = np.asarray(None)
-    require(
-        rows.dtype.kind in "iu" or (rows.dtype.kind == "f" and bool(np.all(rows == np.floor(rows)))),
-        "The inputs must be whole numbers, in rows of equal length.",
-    )
-    rows = np.atleast_2d(rows)
-    require(
-        rows.ndim == 2 and rows.shape[1] == n,
-        f"Each row must have {n} numbers; these have shape {'×'.join(map(str, rows.shape))}.",
-    )
-    outside = rows[(rows < 0) | (rows >= q)]
-    require(outside.size == 0, f"The inputs must lie in 0..{q - 1}; found {outside[0] if outside.size else ''}.")
-    return rows.astype(np.int64)

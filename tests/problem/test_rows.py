@@ -1,0 +1,104 @@
+"""Inputs that a user gives: taken as they are, or refused in words."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from auxmod.config import Problem
+from auxmod.errors import UserError
+from auxmod.problem.rows import check_rows, parse_rows, read_npz
+
+PROBLEM = Problem(n=3, q=10)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        [1, 2, 3],
+        [[1, 2, 3]],
+        [1.0, 2.0, 3.0],
+        np.array([1, 2, 3], dtype=np.uint8),
+        torch.tensor([[1, 2, 3]], dtype=torch.int32),
+    ],
+)
+def test_whole_numbers_of_any_kind_are_taken(x: Any) -> None:
+    rows = check_rows(x, PROBLEM)
+    assert rows.dtype == np.int64
+    assert rows.tolist() == [[1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("x", "words"),
+    [
+        ([1, 2], "must have 3 numbers; these have shape 1×2"),
+        ([[1, 2, 3], [1, 2]], "rows of equal length"),
+        ([[[1, 2, 3]]], "shape 1×1×3"),
+        ([1, 2, 10], r"lie in 0..9; found 10"),
+        ([1, 2, -1], "found -1"),
+        ([1, 2, 2.5], "whole numbers"),
+        ([1, 2, float("nan")], "whole numbers"),
+        ([1, 2, float("inf")], "found inf"),
+        ([1, 2, 10**30], "whole numbers"),
+        (["1", "2", "3"], "whole numbers"),
+        ([True, False, True], "whole numbers"),
+        (None, "whole numbers"),
+    ],
+)
+def test_anything_else_is_refused_in_words(x: Any, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        check_rows(x, PROBLEM)
+
+
+def save(path: Path, **arrays: Any) -> Path:
+    np.savez(path, **arrays)
+    return path
+
+
+def test_a_file_with_and_without_answers(tmp_path: Path) -> None:
+    x = np.array([[1, 2, 3], [9, 9, 9]])
+    assert read_npz(save(tmp_path / "a.npz", x=x), PROBLEM).tolist() == x.tolist()
+    assert read_npz(save(tmp_path / "b.npz", x=x, y=[6, 7]), PROBLEM).tolist() == x.tolist()
+
+
+def test_files_that_are_wrong_say_how(tmp_path: Path) -> None:
+    x = [[1, 2, 3], [9, 9, 9]]
+    cases: dict[str, Any] = {
+        "has no array x; it has: z": save(tmp_path / "a.npz", z=x),
+        "in 1 of its rows": save(tmp_path / "b.npz", x=x, y=[6, 8]),
+        "in 2 of its rows": save(tmp_path / "c.npz", x=x, y=[6]),
+        "found 12": save(tmp_path / "d.npz", x=[[1, 2, 12]]),
+        "Object arrays": save(tmp_path / "e.npz", x=np.array([{"a": 1}], dtype=object)),
+        "No such file": tmp_path / "none.npz",
+    }
+    for words, path in cases.items():
+        with pytest.raises(UserError) as caught:
+            read_npz(path, PROBLEM)
+        assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("how", ["text", "cut", "flipped", "npy", "empty", "directory"])
+def test_a_damaged_file_is_refused_in_words(tmp_path: Path, how: str) -> None:
+    path, good, array = tmp_path / "x.npz", io.BytesIO(), io.BytesIO()
+    np.savez_compressed(good, x=np.arange(300).reshape(100, 3) % 10)
+    np.save(array, np.zeros((4, 3), dtype=np.int64))
+    content = {
+        "text": b"1,2,3\n",
+        "cut": good.getvalue()[:-30],
+        "flipped": good.getvalue()[:60] + bytes(b ^ 255 for b in good.getvalue()[60:80]) + good.getvalue()[80:],
+        "npy": array.getvalue(),
+        "empty": b"",
+    }
+    path.mkdir() if how == "directory" else path.write_bytes(content[how])
+    with pytest.raises(UserError, match=r"cannot be read as an .npz file"):
+        read_npz(path, PROBLEM)
+
+
+def test_rows_of_text() -> None:
+    assert parse_rows(["1,2,3", "", " 4 5  6 ", "7, 8, 9"], PROBLEM).tolist() == [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
+    for lines, words in ((["a,b,c"], "whole numbers"), ([""], "no rows"), (["1,2"], "3 numbers"), (["1.5 2 3"], "1.5")):
+        with pytest.raises(UserError, match=words):
+            parse_rows(lines, PROBLEM)

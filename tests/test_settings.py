@@ -1,0 +1,109 @@
+"""Flat settings ↔ a run, and what a method's name means."""
+
+import doctest
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from tiny import tiny
+
+from auxmod import settings
+from auxmod.config import RunConfig
+from auxmod.errors import UserError
+from auxmod.experiments.recipes import PRESETS, with_preset
+from auxmod.settings import SETTINGS, build, flatten
+
+
+def test_the_examples_in_the_documentation() -> None:
+    result = doctest.testmod(settings)
+    assert result.attempted >= 1
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize(
+    ("given_settings", "expected"),
+    [
+        ({"method": "naive"}, ("uniform", (1,), (1.0,), "expected", 0.0)),
+        ({"method": "sparse"}, ("sparse", (1,), (1.0,), "expected", 1e-4)),
+        ({"method": "sparse", "embedding": "token"}, ("sparse", (1,), (1.0,), "expected", 0.0)),
+        ({"method": "aux", "k": 5, "r": 0.25}, ("uniform", (1, 5), (0.75, 0.25), "sampled", 0.0)),
+        ({"k": 5, "r": 0.25}, ("uniform", (1, 5), (0.75, 0.25), "sampled", 0.0)),
+        ({"method": "aux", "draw": "expected"}, ("uniform", (1, 4), (0.7, 0.3), "expected", 0.0)),
+        ({"method": "ladder", "n": 4}, ("uniform", (1, 2, 4), (0.5, 0.25, 0.25), "expected", 0.0)),
+        ({"moduli": (1, 2, 4)}, ("uniform", (1, 2, 4), (1 / 3,) * 3, "expected", 0.0)),
+        (
+            {"moduli": (1, 2), "weights": (0.9, 0.1), "draw": "fixed", "distribution": "sparse", "alpha": 0.5},
+            ("sparse", (1, 2), (0.9, 0.1), "fixed", 0.5),
+        ),
+    ],
+)
+def test_a_methods_name_is_its_values(given_settings: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    method = build(**given_settings).method
+    assert (method.distribution, method.moduli, method.weights, method.draw, method.alpha) == expected
+
+
+def test_moduli_without_a_name_are_custom() -> None:
+    assert build(moduli=(1, 3)).method.method == "custom"
+    assert build().method.method == "aux"
+
+
+@given(st.integers(1, 5000))
+def test_the_ladder_ends_at_the_first_rung_that_never_wraps(n: int) -> None:
+    method = build(method="ladder", n=n).method
+    assert method.moduli == tuple(2**j for j in range(len(method.moduli)))
+    assert method.moduli[-1] >= max(2, n)
+    assert len(method.moduli) == 2 or method.moduli[-2] < n
+    assert sum(method.weights) == pytest.approx(1)
+    assert method.weights[0] == 0.5
+
+
+@pytest.mark.parametrize(
+    "run",
+    [RunConfig(), tiny(seed=3), tiny(method="ladder"), tiny(method="sparse", fill="nonzero"), tiny(moduli=(1, 3))],
+)
+def test_flatten_undoes_build(run: RunConfig) -> None:
+    assert build(**flatten(run)) == run
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"k": 1}, "--k is 1"),
+        ({"k": 2.5}, "--k is 2.5"),
+        ({"r": 0}, "--r is 0,"),
+        ({"r": 1.0}, "--r is 1.0"),
+        ({"r": "half"}, "--r is half"),
+        ({"r": float("nan")}, "--r is nan"),
+        ({"method": "naive", "k": 3}, "--k and --r belong to --method aux"),
+        ({"k": 3, "moduli": (1, 3), "method": "aux"}, "not both"),
+        ({"moduli": 3}, "--moduli is 3"),
+        ({"moduli": ()}, "--moduli is ()"),
+        ({"method": "custom"}, "--method custom needs --moduli"),
+        ({"method": "magic"}, "--method is 'magic'"),
+        ({"method": ""}, "--method is ''"),
+        ({"embedding": "token", "method": "naive", "alpha": 0.1}, "--alpha"),
+        ({"colour": "red"}, "no setting 'colour'"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError) as caught:
+        build(**wrong)
+    assert words in str(caught.value)
+
+
+names = st.sampled_from([*SETTINGS, "k", "r", "seed", "nonsense"])
+scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3))
+values = st.one_of(scalars, st.lists(scalars, max_size=3), st.dictionaries(st.text(max_size=2), scalars, max_size=1))
+
+
+@hypothesis_settings(max_examples=300)
+@given(st.dictionaries(names, values, max_size=4), st.sampled_from([None, *PRESETS, "other"]))
+def test_whatever_a_file_says_becomes_a_run_or_a_sentence(said: dict[str, Any], preset: str | None) -> None:
+    try:
+        run = build(**with_preset(preset, said))
+    except UserError as error:
+        assert str(error).endswith(".")
+    else:
+        assert RunConfig.from_dict(run.to_dict()) == run

@@ -80,7 +80,7 @@ def train_run(
     for event in ensemble.fit():
         if isinstance(event, Finished):
             if event.dead[0] is not None:
-                raise DivergedError(_divergence(event.dead[0], saved, run.path))
+                raise DivergedError(_divergence(event.dead[0] + 1, saved, run.path))
             save()
             run.finish(event.scores[0] or {})
         else:

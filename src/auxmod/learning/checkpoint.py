@@ -1,7 +1,8 @@
 """Weights and training state on disk: safetensors, no pickle, nothing that runs when it is loaded.
 
 A model is two files, `config.json` and `model.safetensors`; what a run needs beside them to go on exactly is
-`state.safetensors`. Every file is written atomically and names the run it belongs to.
+`state.safetensors`. Every file is written atomically and names the run it belongs to, in a single entry of metadata:
+safetensors writes several in a random order, and equal models should be equal files.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def save_model(directory: Path, encoder: Encoder, member: int, config: RunConfig
         for name, p in encoder.named_parameters()
     }
     write_json(directory / CONFIG, config.to_dict())
-    write_bytes(directory / MODEL, to_bytes(tensors, metadata={"run": config.hash, "format": "1"}))
+    write_bytes(directory / MODEL, to_bytes(tensors, metadata={"run": config.hash}))
 
 
 def load_model(directory: Path, device: torch.device) -> tuple[Encoder, RunConfig]:
@@ -56,7 +57,7 @@ def load_model(directory: Path, device: torch.device) -> tuple[Encoder, RunConfi
 def save_state(path: Path, ensemble: Ensemble) -> None:
     """Write all that an ensemble needs to go on from here."""
     tensors = {name: t.detach().contiguous().cpu() for name, t in ensemble.snapshot().items()}
-    write_bytes(path, to_bytes(tensors, metadata={"run": _name(ensemble.configs), "format": "1"}))
+    write_bytes(path, to_bytes(tensors, metadata={"run": _name(ensemble.configs)}))
 
 
 def load_state(path: Path, ensemble: Ensemble) -> None:

@@ -7,16 +7,15 @@ fixed stride apart. Reductions over rows go through partial sums, never atomics:
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 EPSILON = 1e-5
-PROGRAMS = 1056
-"""Programs that walk over rows to make partial sums: eight for each of a large GPU's multiprocessors."""
+PROGRAMS = 528
+"""Programs that walk over rows to make partial sums: four for each of a large GPU's multiprocessors."""
 
 
 @triton.jit
@@ -65,9 +64,9 @@ def _norm_backward(dh, x, gain, dx, sums, R, stride, D: tl.constexpr, ROWS: tl.c
     e = tl.program_id(1).to(tl.int64)
     columns = tl.arange(0, D)
     g = tl.load(gain + e * stride + columns)[None, :]
-    d_gain = tl.zeros((D,), tl.float32)
-    d_shift = tl.zeros((D,), tl.float32)
-    d_bias = tl.zeros((D,), tl.float32)
+    d_gain = tl.zeros((ROWS, D), tl.float32)  # summed over rows only once, at the end
+    d_shift = tl.zeros((ROWS, D), tl.float32)
+    d_bias = tl.zeros((ROWS, D), tl.float32)
     for block in range(part, tl.cdiv(R, ROWS), parts):
         rows = block * ROWS + tl.arange(0, ROWS)
         live = (rows < R)[:, None]
@@ -77,17 +76,17 @@ def _norm_backward(dh, x, gain, dx, sums, R, stride, D: tl.constexpr, ROWS: tl.c
         inverse = tl.rsqrt(tl.sum(centred * centred, 1) / D + eps)[:, None]
         scaled = centred * inverse
         up = tl.load(dh + at, mask=live, other=0.0).to(tl.float32)
-        d_gain += tl.sum(up * scaled, 0)
-        d_shift += tl.sum(up, 0)
+        d_gain += up * scaled
+        d_shift += up
         w = up * g
         down = (w - tl.sum(w, 1)[:, None] / D - scaled * (tl.sum(w * scaled, 1)[:, None] / D)) * inverse
         total = down + tl.load(dx + at, mask=live, other=0.0).to(tl.float32)
-        d_bias += tl.sum(tl.where(live, total, 0.0), 0)
+        d_bias += tl.where(live, total, 0.0)
         tl.store(dx + at, total, mask=live)
     here = sums + (e * parts + part) * 3 * D + columns
-    tl.store(here, d_gain)
-    tl.store(here + D, d_shift)
-    tl.store(here + 2 * D, d_bias)
+    tl.store(here, tl.sum(d_gain, 0))
+    tl.store(here + D, tl.sum(d_shift, 0))
+    tl.store(here + 2 * D, tl.sum(d_bias, 0))
 
 
 def norm_backward(dh: Tensor, x: Tensor, gain: Tensor, dx: Tensor, sums: Tensor) -> None:
@@ -101,7 +100,7 @@ def norm_backward(dh: Tensor, x: Tensor, gain: Tensor, dx: Tensor, sums: Tensor)
 
 def norm_rows(D: int) -> int:
     """Rows that one program of :func:`norm_backward` holds at once."""
-    return max(1, 2048 // D)
+    return max(1, 4096 // D)
 
 
 def parts(members: int, blocks: int) -> int:
@@ -170,9 +169,9 @@ def _attend_backward(qkv, bias, d_out, d_qkv, sums, B, N, stride, D: tl.constexp
     rows, columns = tl.arange(0, BLOCK), tl.arange(0, W)
     live = (rows < N)[:, None]
     first = bias + e * stride + head * W
-    sum_q = tl.zeros((W,), tl.float32)
-    sum_k = tl.zeros((W,), tl.float32)
-    sum_v = tl.zeros((W,), tl.float32)
+    sum_q = tl.zeros((BLOCK, W), tl.float32)  # summed over rows only once, at the end
+    sum_k = tl.zeros((BLOCK, W), tl.float32)
+    sum_v = tl.zeros((BLOCK, W), tl.float32)
     for b in range(part, B, parts):
         sample = (e * B + b) * N
         base = qkv + sample * (3 * D) + head * W
@@ -191,13 +190,13 @@ def _attend_backward(qkv, bias, d_out, d_qkv, sums, B, N, stride, D: tl.constexp
         tl.store(to, dq, mask=live)
         tl.store(to + D, dk, mask=live)
         tl.store(to + 2 * D, dv, mask=live)
-        sum_q += tl.sum(tl.where(live, dq, 0.0), 0)
-        sum_k += tl.sum(tl.where(live, dk, 0.0), 0)
-        sum_v += tl.sum(tl.where(live, dv, 0.0), 0)
+        sum_q += tl.where(live, dq, 0.0)
+        sum_k += tl.where(live, dk, 0.0)
+        sum_v += tl.where(live, dv, 0.0)
     here = sums + (e * parts + part) * 3 * D + head * W + columns
-    tl.store(here, sum_q)
-    tl.store(here + D, sum_k)
-    tl.store(here + 2 * D, sum_v)
+    tl.store(here, tl.sum(sum_q, 0))
+    tl.store(here + D, tl.sum(sum_k, 0))
+    tl.store(here + 2 * D, tl.sum(sum_v, 0))
 
 
 def attend_backward(qkv: Tensor, bias: Tensor | None, d_out: Tensor, sums: Tensor, n: int, heads: int) -> Tensor:
@@ -213,64 +212,58 @@ def attend_backward(qkv: Tensor, bias: Tensor | None, d_out: Tensor, sums: Tenso
 
 
 @triton.jit
-def _product(a, b, c, bias, active, sums, R, N, K: tl.constexpr, b_member, b_k, b_n, stride,
-             BM: tl.constexpr, BN: tl.constexpr, RELU: tl.constexpr, BIAS: tl.constexpr):  # fmt: skip
-    # A block of rows stays in fast memory while the columns of b pass by: K is the model's width, small enough.
-    e = tl.program_id(2).to(tl.int64)
-    block, blocks = tl.program_id(0), tl.num_programs(0)
-    rows, inner = block * BM + tl.arange(0, BM), tl.arange(0, K)
-    live = (rows < R)[:, None]
-    left = tl.load(a + (e * R + rows)[:, None] * K + inner[None, :], mask=live, other=0.0)
-    right = b + e * b_member + inner[:, None] * b_k
-    share = N // tl.num_programs(1)
-    first = tl.program_id(1) * share
-    for start in range(first, first + share, BN):
-        columns = start + tl.arange(0, BN)
-        at = (e * R + rows)[:, None] * N + columns[None, :]
-        if not RELU:
-            on = tl.load(active + at, mask=live, other=0.0)
-        total = tl.dot(left, tl.load(right + columns[None, :] * b_n))
-        if RELU:  # forward: relu(a·b + bias)
-            if BIAS:
-                total += tl.load(bias + e * stride + columns)[None, :]
-            total = tl.maximum(total, 0.0)
-        else:  # backward: (a·b) where the unit was active, and the sums over rows
-            total = tl.where(on > 0, total, 0.0)
-            if BIAS:
-                tl.store(sums + (e * blocks + block) * N + columns, tl.sum(total, 0))
-        tl.store(c + at, total, mask=live)
+def _product(a, b, c, active, bias, sums, R, N, K: tl.constexpr, stride, BM: tl.constexpr, BN: tl.constexpr,
+             BK: tl.constexpr, RELU: tl.constexpr, BIAS: tl.constexpr):  # fmt: skip
+    # a, b, c and active are tensor descriptors: the copy engine fetches tiles, and zeros beyond a member's rows
+    e, across = tl.program_id(1), N // BN
+    block = tl.program_id(0) // across
+    row, column = block * BM, (tl.program_id(0) % across) * BN
+    columns = column + tl.arange(0, BN)
+    total = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        left = a.load([e, row, k]).reshape(BM, BK)
+        if RELU:  # b is the weight (F, D) itself: multiply by its transpose
+            total = tl.dot(left, b.load([e, column, k]).reshape(BN, BK).T, total)
+        else:
+            total = tl.dot(left, b.load([e, k, column]).reshape(BK, BN), total)
+    if RELU:  # forward: relu(a·bᵀ + bias)
+        if BIAS:
+            total += tl.load(bias + e.to(tl.int64) * stride + columns)[None, :]
+        total = tl.maximum(total, 0.0)
+    else:  # backward: (a·b) where the unit was active, and the sums over rows
+        total = tl.where(active.load([e, row, column]).reshape(BM, BN) > 0, total, 0.0)
+        if BIAS:
+            tl.store(sums + (e.to(tl.int64) * tl.cdiv(R, BM) + block) * N + columns, tl.sum(total, 0))
+    c.store([e, row, column], total.to(c.dtype).reshape(1, BM, BN))
 
 
-BM, BN, WARPS, STAGES = 128, 64, 4, 2
+BM, BN, BK, WARPS, STAGES = 128, 128, 64, 4, 3
 
 
-def _launch_product(a: Tensor, b: Tensor, relu: bool, bias: Tensor | None, **more: Any) -> Tensor:
-    """``b`` is (E, K, N), with any strides."""
-    (E, R, K), N = a.shape, b.shape[2]
+def _launch_product(
+    a: Tensor, b: Tensor, N: int, bias: Tensor | None, active: Tensor | None, sums: Tensor | None
+) -> Tensor:
+    E, R, K = a.shape
     c = torch.empty(E, R, N, dtype=a.dtype, device=a.device)
-    stride = 0 if bias is None else bias.stride(0)
-    active, sums = more.get("active", c), more.get("sums", c)
-    has_bias = bias is not None if relu else "sums" in more
-    blocks = triton.cdiv(R, BM)
-    shares = 1  # of the columns, so that a small problem fills the device too
-    while blocks * E * shares < PROGRAMS and N // (2 * shares) % BN == 0:
-        shares *= 2
-    _product[(blocks, shares, E)](
-        a, b, c, bias if bias is not None else c, active, sums, R, N, K, b.stride(0), b.stride(1), b.stride(2), stride,
-        BM, BN, RELU=relu, BIAS=has_bias, num_warps=WARPS, num_stages=STAGES,
+    relu = active is None
+    tiles = TensorDescriptor.from_tensor(c, [1, BM, BN])
+    _product[(triton.cdiv(R, BM) * (N // BN), E)](
+        tile(a, [1, BM, BK]), tile(b, [1, BN, BK] if relu else [1, BK, BN]), tile(c, [1, BM, BN]),
+        tile(c if active is None else active, [1, BM, BN]),
+        c if bias is None else bias, c if sums is None else sums, R, N, K, 0 if bias is None else bias.stride(0),
+        BM, BN, BK, RELU=relu, BIAS=bias is not None or sums is not None, num_warps=WARPS, num_stages=STAGES,
     )  # fmt: skip
     return c
 
 
 def linear_relu(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """relu(x·Wᵀ + bias) in one pass: (E, R, D), (E, F, D) → (E, R, F)."""
-    return _launch_product(x, weight.mT, True, bias)
+    return _launch_product(x, weight, weight.shape[1], bias, None, None)
 
 
 def linear_relu_backward(dy: Tensor, weight: Tensor, active: Tensor, sums: Tensor | None) -> Tensor:
     """(dy·W) where ``active`` > 0: (E, R, D), (E, D, F) → (E, R, F); ``sums`` (E, blocks, F) gets its partial sums."""
-    more = {"active": active} if sums is None else {"active": active, "sums": sums}
-    return _launch_product(dy, weight, False, None, **more)
+    return _launch_product(dy, weight, weight.shape[2], None, active, sums)
 
 
 def product_blocks(rows: int) -> int:

@@ -81,7 +81,7 @@ class Embedding(nn.Module):
         """Tokens (E, B, N) → (E, B, N, D)."""
         E, rows, width = self.weight.shape
         offset = rows * torch.arange(E, device=x.device).view(E, 1, 1)
-        return F.embedding(x + offset, self.weight.view(E * rows, width))
+        return F.embedding(x + offset, self.weight.reshape(E * rows, width))
 
 
 class Block(nn.Module):

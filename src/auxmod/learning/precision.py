@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import torch
 
 from auxmod.config import Precision
-from auxmod.errors import UserError, require
+from auxmod.errors import require
 
 _TRUNK = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
@@ -14,15 +16,14 @@ def resolve_device(name: str) -> torch.device:
     """`auto`, `cpu`, `cuda` or `cuda:i` → a device that is there."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    kind, _, number = name.partition(":")
-    require(
-        name == "cpu" or (kind == "cuda" and (not number or number.isdigit())),
-        f"--device is {name!r}; choose auto, cpu, cuda or cuda:i.",
-    )
-    if kind == "cuda":
+    known = re.fullmatch(r"cpu|cuda(?::([0-9]+))?", name)
+    require(known is not None, f"--device is {name!r}; choose auto, cpu, cuda or cuda:i.")
+    if known and name != "cpu":
         found = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        if int(number or 0) >= found:
-            raise UserError(f"--device is {name}, but {found or 'no'} CUDA device is there: use --device cpu or auto.")
+        has = f"{found or 'no'} CUDA device{'s' * (found != 1)}"
+        require(
+            int(known[1] or 0) < found, f"--device is {name}, but this machine has {has}: use --device cpu or auto."
+        )
     return torch.device(name)
 
 

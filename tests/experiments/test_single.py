@@ -1,0 +1,189 @@
+"""One run and its directory: stopped anywhere, it goes on to the same files; what goes wrong loses nothing."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny import SETTINGS, tiny
+
+from auxmod.config import RunConfig
+from auxmod.errors import UserError
+from auxmod.experiments.single import DivergedError, Interrupted, create_run, load_data, resolved, train_run
+from auxmod.experiments.store import Run
+from auxmod.learning import memory
+from auxmod.learning.engine import Progress, training_inputs
+
+CPU = torch.device("cpu")
+SAME = ("model.safetensors", "state.safetensors", "result.json", "metrics.jsonl", "config.json")
+"""What must not depend on where a run was stopped."""
+
+
+def complete(run: Run, **options: Any) -> dict[str, bytes]:
+    for _ in train_run(run, CPU, **options):
+        pass
+    return {name: (run.path / name).read_bytes() for name in SAME}
+
+
+@pytest.fixture(scope="module")
+def config() -> RunConfig:
+    return tiny(dropout=0.1, k=3, r=0.4)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(config: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    return complete(Run.create(tmp_path_factory.mktemp("whole") / "run", config))
+
+
+@pytest.mark.parametrize("checkpoint_every", [1, 4, 100])
+@pytest.mark.parametrize("after", [0, 1, 5, 17, 18, 19])
+def test_killed_after_any_event_it_goes_on_to_the_same_files(
+    tmp_path: Path, config: RunConfig, uninterrupted: dict[str, bytes], after: int, checkpoint_every: int
+) -> None:
+    run = create_run(tmp_path / "run", config, CPU)
+    events = train_run(run, CPU, checkpoint_every=checkpoint_every)
+    for _ in range(after):
+        next(events)
+    events.close()  # nothing more is written: as good as a kill
+    again = complete(Run.open(run.path), resume=True, checkpoint_every=checkpoint_every)
+    assert again == uninterrupted
+
+
+def test_killed_many_times_it_still_ends_the_same(
+    tmp_path: Path, config: RunConfig, uninterrupted: dict[str, bytes]
+) -> None:
+    run = Run.create(tmp_path / "run", config)
+    for _ in range(6):
+        events = train_run(run, CPU, resume=True, checkpoint_every=3)
+        for _, _ in zip(range(4), events, strict=False):
+            pass
+        events.close()
+    assert complete(run, resume=True) == uninterrupted
+
+
+@pytest.mark.parametrize("after", [1, 9, 17])
+def test_asked_to_stop_it_saves_and_goes_on(
+    tmp_path: Path, config: RunConfig, uninterrupted: dict[str, bytes], after: int
+) -> None:
+    run = Run.create(tmp_path / "run", config)
+    seen: list[Any] = []
+    with pytest.raises(Interrupted, match=f"Stopped at step {after} of 18; --resume"):
+        for event in train_run(run, CPU, stopping=lambda: len(seen) >= after - 1):
+            seen.append(event)
+    assert len(run.curve()) == after
+    first = next(iter(train_run(Run.open(run.path), CPU, resume=True)))
+    assert not isinstance(first, Progress) or first.step == after + 1  # nothing is done twice
+    assert complete(Run.open(run.path), resume=True) == uninterrupted
+
+
+def test_asked_to_stop_at_the_end_it_ends(tmp_path: Path, config: RunConfig, uninterrupted: dict[str, bytes]) -> None:
+    run = Run.create(tmp_path / "run", config)
+    seen: list[Any] = []
+    for event in train_run(run, CPU, stopping=lambda: len(seen) >= 17):
+        seen.append(event)
+    assert {name: (run.path / name).read_bytes() for name in SAME} == uninterrupted
+
+
+def test_a_finished_run_leaves_all_its_files(tmp_path: Path, config: RunConfig) -> None:
+    run = create_run(tmp_path / "run", config, CPU)
+    complete(run)
+    assert {path.name for path in run.path.iterdir()} == {*SAME, "provenance.json"}
+    assert run.result is not None
+    assert run.result["samples"] == 300
+    assert [point["step"] for point in run.curve()] == list(range(1, 19))
+    assert "accuracy" in run.curve()[-1]
+    made = json.loads((run.path / "provenance.json").read_text())
+    assert made["precision"] == "fp32"
+    assert made["device"].startswith("cpu")
+
+
+# -- what goes wrong ------------------------------------------------------------------------------------------
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: RunConfig
+) -> None:
+    from auxmod.learning.objective import Objective
+
+    honest = Objective.losses
+
+    def poisoned(self: Objective, outputs: Any, total: Any, index: Any, step: torch.Tensor) -> torch.Tensor:
+        return honest(self, outputs, total, index, step) * (torch.nan if int(step) == 7 else 1)
+
+    monkeypatch.setattr(Objective, "losses", poisoned)
+    run = Run.create(tmp_path / "run", config)
+    with pytest.raises(DivergedError) as caught:
+        complete(run, checkpoint_every=3)
+    assert "stopped being finite at step 8;" in str(caught.value)
+    assert "the checkpoint of step 6 is kept" in str(caught.value)
+    assert run.result is None
+    lines = (run.path / "metrics.jsonl").read_text().splitlines()
+    last = json.loads(lines[-1], parse_constant=_refuse)
+    assert (last["step"], last["loss"]) == (8, None)
+    monkeypatch.setattr(Objective, "losses", honest)
+    kept = (run.path / "state.safetensors").read_bytes()
+    events = train_run(run, CPU, resume=True)
+    first = next(events)
+    assert isinstance(first, Progress)
+    assert first.step == 7
+    assert (run.path / "state.safetensors").read_bytes() == kept
+
+
+def _refuse(constant: str) -> None:
+    raise AssertionError(f"{constant} is not JSON")
+
+
+def test_a_run_that_cannot_start_leaves_no_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match="tf32"):
+        create_run(tmp_path / "run", tiny(precision="tf32"), CPU)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 1000)
+    with pytest.raises(UserError, match="GiB"):
+        create_run(tmp_path / "run", tiny(), CPU)
+    assert not (tmp_path / "run").exists()
+
+
+# -- data of one's own ----------------------------------------------------------------------------------------
+
+
+def save(path: Path, x: Any, **more: Any) -> Path:
+    np.savez(path, x=x, **more)
+    return path
+
+
+def test_the_same_inputs_from_a_file_train_the_same_model(
+    tmp_path: Path, config: RunConfig, uninterrupted: dict[str, bytes]
+) -> None:
+    path = save(tmp_path / "data.npz", training_inputs(config, CPU).numpy())
+    own = resolved({**SETTINGS, "dropout": 0.1, "k": 3, "r": 0.4, "data": str(path), "samples": 5})
+    assert own.training.samples == 60
+    assert own.hash != config.hash
+    files = complete(Run.create(tmp_path / "run", own))
+    assert files["metrics.jsonl"] == uninterrupted["metrics.jsonl"]
+    assert files["result.json"] == uninterrupted["result.json"]
+    header = len(files["model.safetensors"]) - len(uninterrupted["model.safetensors"])
+    assert header == 0
+    weights = [f["model.safetensors"].rpartition(b"}")[2] for f in (files, uninterrupted)]
+    assert weights[0] == weights[1]
+
+
+def test_a_run_is_named_by_what_is_in_its_file(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).integers(0, 7, (60, 4))
+    settings = {name: value for name, value in SETTINGS.items() if name != "samples"}
+    one = resolved(settings | {"data": str(save(tmp_path / "a.npz", rows))})
+    moved = resolved(settings | {"data": str(save(tmp_path / "b.npz", rows.astype(np.int8)))})
+    other = resolved(settings | {"data": str(save(tmp_path / "c.npz", rows[::-1]))})
+    assert one.hash == moved.hash != other.hash
+    data = load_data(one)
+    assert data is not None
+    assert data.tolist() == rows.tolist()
+    save(tmp_path / "a.npz", rows[::-1])
+    with pytest.raises(UserError, match="its contents have changed"):
+        load_data(one)
+
+
+def test_more_rows_than_the_default_may_have_a_larger_batch(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.npz", np.zeros((100_002, 1), dtype=np.int8))
+    config = resolved({"n": 1, "q": 2, "data": str(path), "batch": 100_001})
+    assert config.training.samples == 100_002

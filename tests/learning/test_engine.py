@@ -1,0 +1,207 @@
+"""A member of an ensemble learns what it learns alone; a run can stop after any event and go on as if it had not."""
+
+from typing import Any
+
+import pytest
+import torch
+from tiny import tiny
+from torch import Tensor
+
+from auxmod.config import RunConfig
+from auxmod.errors import UserError
+from auxmod.learning.engine import EVALUATIONS, LOGS, Ensemble, Finished, Progress, shape_of, training_inputs
+from auxmod.problem import labels
+
+CPU = torch.device("cpu")
+LONG: dict[str, Any] = {"samples": 100, "epochs": 10, "test_samples": 200}
+"""A hundred steps."""
+
+
+def trained(*configs: RunConfig, dtype: torch.dtype = torch.float64) -> tuple[Ensemble, list[Any]]:
+    ensemble = Ensemble(configs, CPU, dtype=dtype)
+    return ensemble, list(ensemble.fit())
+
+
+def weights(ensemble: Ensemble, member: int) -> dict[str, Tensor]:
+    return {name: p.detach()[member] for name, p in ensemble.encoder.named_parameters()}
+
+
+def assert_alike(together: dict[str, Tensor], alone: dict[str, Tensor]) -> None:
+    """Within 1e-6 of the parameter's size; a shared head may have rows that are not the member's."""
+    for name, expected in alone.items():
+        value = together[name][tuple(slice(size) for size in expected.shape)]
+        error = (value - expected).abs().max() / expected.abs().max()
+        assert error < 1e-6, f"{name}: {error:.1e}"
+
+
+def assert_members_learn_as_alone(configs: list[RunConfig]) -> None:
+    ensemble, events = trained(*configs)
+    assert isinstance(events[-1], Finished)
+    for member, config in enumerate(configs):
+        alone, own_events = trained(config)
+        assert alone.state.updates.tolist() == [config.training.steps]
+        assert_alike(weights(ensemble, member), weights(alone, 0))
+        assert events[-1].scores[member] == own_events[-1].scores[0]
+        moved = Ensemble([config], CPU, dtype=torch.float64)
+        assert any((a != b).any() for a, b in zip(alone.encoder.parameters(), moved.encoder.parameters(), strict=True))
+
+
+def test_an_angular_member_learns_as_alone() -> None:
+    assert_members_learn_as_alone(
+        [
+            tiny(**LONG, k=2, r=0.3),
+            tiny(**LONG, q=31, k=5, r=0.6, draw="expected", seed=1, lr=3e-3, clip=0.1),
+            tiny(**LONG, q=97, k=3, r=0.1, draw="fixed", seed=2, weight_decay=0.0, init=0.1),
+            tiny(**LONG, q=11, moduli=(1, 8), draw="batched", distribution="sparse", alpha=1e-3, seed=3, warmup=0.5),
+        ]
+    )
+
+
+def test_a_token_member_learns_as_alone_in_a_wider_head() -> None:
+    token: dict[str, Any] = LONG | {"embedding": "token", "pooling": "mean", "clip": 0.5}
+    assert_members_learn_as_alone(
+        [tiny(**token, k=2, r=0.3), tiny(**token, k=6, r=0.5, seed=1), tiny(**token, k=3, r=0.2, init=0.02)]
+    )
+
+
+def test_a_member_with_dropout_learns_as_alone() -> None:
+    assert_members_learn_as_alone([tiny(**LONG, dropout=0.2, seed=seed) for seed in (0, 1)])
+
+
+def test_a_shorter_member_stops_when_it_is_done() -> None:
+    configs = [tiny(**LONG | {"epochs": 3}), tiny(**LONG, seed=1)]
+    assert_members_learn_as_alone(configs)
+
+
+def test_seeds_data_and_order_differ() -> None:
+    ensemble = Ensemble([tiny(seed=0), tiny(seed=1), tiny(seed=0)], CPU)
+    ensemble._draw_order(0)
+    assert torch.equal(ensemble.x[0], ensemble.x[2])
+    assert not torch.equal(ensemble.x[0], ensemble.x[1])
+    first = ensemble.order.clone()
+    assert torch.equal(first[0], first[2])
+    assert not torch.equal(first[0], first[1])
+    ensemble._draw_order(1)
+    assert not torch.equal(first, ensemble.order)
+
+
+def test_an_epoch_visits_every_sample_once() -> None:
+    ensemble = Ensemble([tiny(), tiny(seed=5)], CPU)
+    ensemble._draw_order(0)
+    seen = []
+    for step in range(6):
+        ensemble.step_number.fill_(step)
+        index, x, total = ensemble._batch()
+        assert torch.equal(total, labels.sums(x))
+        for e in (0, 1):
+            assert torch.equal(x[e], ensemble.x[e][index[e]])
+        seen.append(index)
+    assert torch.equal(torch.cat(seen, 1).sort(1).values, torch.arange(60).expand(2, 60))
+
+
+def test_runs_of_different_shape_do_not_ride_together() -> None:
+    for other in ({"n": 5}, {"width": 16}, {"method": "naive"}, {"samples": 70}, {"batch": 20}, {"norm": "post"}):
+        assert shape_of(tiny(**other)) != shape_of(tiny())
+        with pytest.raises(UserError, match="one shape"):
+            Ensemble([tiny(), tiny(**other)], CPU)
+    token = tiny(embedding="token")
+    assert shape_of(token) != shape_of(tiny(embedding="token", q=11))
+    assert shape_of(tiny()) == shape_of(tiny(q=11, k=7, r=0.9, seed=3, lr=1, epochs=9, clip=1, init=0.5))
+
+
+# -- events ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steps", [1, 7, 100, 402])
+def test_events_tell_the_whole_story(steps: int) -> None:
+    config = tiny(samples=10 * steps, epochs=1, test_samples=10)
+    ensemble, events = trained(config, dtype=torch.float32)
+    *progress, last = events
+    assert all(isinstance(event, Progress) for event in progress)
+    assert isinstance(last, Finished)
+    assert progress[-1].step == progress[-1].steps == steps
+    assert progress[-1].accuracy is not None
+    assert len(progress) <= 2 * LOGS + 1
+    assert min(steps, EVALUATIONS) <= sum(event.accuracy is not None for event in progress) <= 2 * EVALUATIONS
+    assert [event.step for event in progress] == sorted({event.step for event in progress})
+    assert last.scores[0] == ensemble.evaluate(10)[0]
+
+
+def test_the_loss_of_an_event_is_the_mean_since_the_last() -> None:
+    config = tiny(samples=4020, epochs=1, test_samples=10)  # 402 steps, logged each second one
+    one, other = Ensemble([config], CPU), Ensemble([config], CPU)
+    events = [event for event in one.fit() if isinstance(event, Progress)]
+    other._draw_order(0)
+    losses = []
+    for _ in range(10):
+        before = other.loss_sum.clone()
+        other.step()
+        losses.append(float(other.loss_sum - before))
+    expected = [(losses[i] + losses[i + 1]) / 2 for i in range(0, 10, 2)]
+    assert [event.step for event in events[:5]] == [2, 4, 6, 8, 10]
+    assert [event.loss[0] for event in events[:5]] == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_member_that_diverges_is_named_and_the_others_go_on() -> None:
+    wild, calm, other = tiny(**LONG, lr=1e30, warmup=0.0), tiny(**LONG), tiny(**LONG, seed=1)
+    ensemble, events = trained(wild, other, dtype=torch.float32)
+    last = events[-1]
+    assert last.dead[0] is not None
+    assert 0 < last.dead[0] < 10
+    assert last.dead[1] is None
+    assert last.scores[0] is None
+    beside_calm, own = trained(calm, other, dtype=torch.float32)
+    for name, value in weights(ensemble, 1).items():
+        assert torch.equal(value, weights(beside_calm, 1)[name])
+    assert last.scores[1] == own[-1].scores[1]
+
+
+def test_when_all_are_dead_nothing_more_is_done() -> None:
+    _, events = trained(tiny(**LONG, lr=1e30, warmup=0.0), dtype=torch.float32)
+    assert len(events) < 20
+    assert events[-1].scores == [None]
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_half_precision_trains_on_a_cpu_too(precision: str) -> None:
+    ensemble, events = trained(tiny(precision=precision), dtype=torch.float32)
+    assert events[-1].dead == [None]
+    assert all(p.dtype == torch.float32 for p in ensemble.encoder.parameters())
+    assert ensemble.state.scale.tolist() == [4096.0 if precision == "fp16" else 1.0]
+
+
+def test_a_small_problem_is_learned() -> None:
+    """The whole machine does what it is for: sums of two numbers mod 5."""
+    config = tiny(n=2, q=5, k=2, r=0.5, draw="expected", samples=200, epochs=60, lr=1e-2, width=16, pooling="mean")
+    _, events = trained(config, dtype=torch.float32)
+    losses = [event.loss[0] for event in events[:-1]]
+    assert losses[-1] < losses[0] / 10
+    assert events[-1].scores[0]["match"] > 0.95
+
+
+# -- stopping and going on ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("after", [1, 17, 18])
+@pytest.mark.parametrize("settings", [{}, {"dropout": 0.1, "embedding": "token"}])
+def test_going_on_from_a_snapshot_is_never_having_stopped(after: int, settings: dict[str, Any]) -> None:
+    config = tiny(**settings)
+    whole, events = trained(config, dtype=torch.float32)
+    stopped = Ensemble([config], CPU)
+    run = stopped.fit()
+    for _ in range(after):
+        next(run)
+    snapshot = {name: tensor.clone() for name, tensor in stopped.snapshot().items()}
+    resumed = Ensemble([config], CPU)
+    resumed.restore(snapshot)
+    assert list(resumed.fit()) == events[after:]
+    for a, b in zip(whole.encoder.parameters(), resumed.encoder.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_own_data_replace_drawn_ones() -> None:
+    config = tiny()
+    own = training_inputs(config, CPU).numpy()[::-1].copy()
+    ensemble = Ensemble([config], CPU, [own])
+    assert torch.equal(ensemble.x[0], torch.from_numpy(own))
+    assert torch.equal(ensemble.sums[0], torch.from_numpy(own.astype("int64").sum(1)))

@@ -1,0 +1,77 @@
+"""Measuring a model: the same questions for every model, whatever the chunks."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny import tiny
+from torch import Tensor
+
+from auxmod.learning.evaluation import chunks, evaluate, rows_at_once
+from auxmod.learning.objective import Objective
+from auxmod.problem import labels, sampling
+
+CPU = torch.device("cpu")
+CONFIGS = [tiny(q=7, k=2), tiny(q=31, k=3), tiny(q=7, k=4)]
+
+
+def perfect(x: Tensor) -> Tensor:
+    """The first pair is the answer's point, for every member."""
+    q = torch.tensor([c.problem.q for c in CONFIGS])[:, None]
+    point = labels.points(labels.residues(labels.sums(x), q), q)
+    return torch.cat((point, torch.zeros_like(point)), -1)
+
+
+@given(st.integers(0, 500), st.integers(1, 60))
+def test_chunks_cover_everything_once(total: int, size: int) -> None:
+    covered = [i for start, count in chunks(total, size) for i in range(start, start + count)]
+    assert covered == list(range(total))
+    assert all(0 < count <= size for _, count in chunks(total, size))
+
+
+def test_a_perfect_model_scores_1_and_one_that_is_off_by_one_scores_0() -> None:
+    objective = Objective.of(CONFIGS, CPU)
+    for report in evaluate(perfect, objective, 4, 100, at_once=33):
+        assert report["match"] == 1
+        assert report["samples"] == 100
+        assert sum(row["samples"] for row in report["by_wraps"]) == 100
+        assert sum(row["correct"] for row in report["by_zeros"]) == 100
+
+    def off_by_one(x: Tensor) -> Tensor:
+        q = torch.tensor([c.problem.q for c in CONFIGS])[:, None]
+        point = labels.points(labels.residues(labels.sums(x) + 1, q), q)
+        return torch.cat((point, point), -1)
+
+    for report, config in zip(evaluate(off_by_one, objective, 4, 100, at_once=33), CONFIGS, strict=True):
+        assert report["match"] == 0
+        assert report["tau"]["0.1"] == (1 if config.problem.q == 31 else 0)
+
+
+def test_the_questions_do_not_depend_on_chunks_or_company() -> None:
+    seen: dict[int, list[Tensor]] = {50: [], 7: []}
+    for size, batches in seen.items():
+
+        def record(x: Tensor, batches: list[Tensor] = batches) -> Tensor:
+            batches.append(x)
+            return perfect(x)
+
+        evaluate(record, Objective.of(CONFIGS, CPU), 4, 50, at_once=size)
+    whole = torch.cat(seen[50], 1)
+    assert torch.equal(torch.cat(seen[7], 1), whole)
+    assert torch.equal(whole[0], whole[2])
+    expected = sampling.uniform(sampling.TEST_SEED, "test", 0, 50, 4, 31, CPU)
+    assert torch.equal(whole[1], expected)
+
+
+@pytest.mark.parametrize("fill", ["zero", "nonzero"])
+def test_sparse_inputs_have_zeros(fill: str) -> None:
+    report = evaluate(perfect, Objective.of(CONFIGS, CPU), 4, 400, at_once=100, distribution="sparse", fill=fill)[1]
+    zeros = {row["bucket"]: row["samples"] for row in report["by_zeros"]}
+    assert set(zeros) >= {0, 1, 2, 3}
+    assert (4 in zeros) <= (fill == "zero")
+
+
+def test_chunks_fit_the_device() -> None:
+    assert rows_at_once(2048, 128, 10, 1, CPU) * 2048 * 129 <= 2**24
+    assert rows_at_once(10**9, 1, 1, 1, CPU) == 1
+    assert rows_at_once(64, 4, 4, 2, CPU) <= rows_at_once(64, 4, 4, 1, CPU) / 2 + 1

@@ -1,0 +1,45 @@
+"""A run that does not fit is refused with what it needs."""
+
+import pytest
+import torch
+from tiny import tiny
+
+from auxmod.errors import UserError
+from auxmod.learning import memory
+from auxmod.learning.cost import member_bytes
+
+CPU = torch.device("cpu")
+
+
+def test_a_head_too_large_says_what_it_needs_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 2**30)
+    config = tiny(embedding="token", q=974269, k=16)
+    with pytest.raises(UserError) as caught:
+        memory.check_fits(config, CPU)
+    sentence = str(caught.value)
+    assert "15,588,304 classes" in sentence
+    assert "1.0 GiB is free" in sentence
+    assert f"{member_bytes(config) / 2**30:,.1f} GiB" in sentence
+    assert "--embedding angular" in sentence
+
+
+def test_a_model_too_large_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tiny()
+    monkeypatch.setattr(memory, "free_bytes", lambda device: member_bytes(config) - 1)
+    with pytest.raises(UserError, match="smaller --batch or model"):
+        memory.check_fits(config, CPU)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: member_bytes(config))
+    memory.check_fits(config, CPU)
+
+
+def test_free_memory_is_a_number_of_bytes() -> None:
+    assert 2**20 < memory.free_bytes(CPU) < 2**50
+
+
+def test_what_a_run_needs_is_described() -> None:
+    described = memory.describe(tiny(), "cpu")
+    assert described["steps"] == "18"
+    assert described["device"] == "cpu"
+    assert described["precision"] == "fp32"
+    assert described["time"].startswith("about")
+    assert {"parameters", "memory", "FLOPs"} <= described.keys()

@@ -1,0 +1,249 @@
+"""The loss of each method against a direct computation in float64, the draws, and decoding."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from tiny import tiny
+from torch import Tensor
+
+from auxmod.config import RunConfig
+from auxmod.learning.objective import Objective, collapse_penalty
+from auxmod.problem import rng
+
+CPU = torch.device("cpu")
+B = 6
+STEP = torch.tensor(3)
+
+ANGULAR = [
+    tiny(q=7, k=2, r=0.3, draw="sampled", seed=1),
+    tiny(q=11, k=5, r=0.6, draw="expected", alpha=0.01),
+    tiny(q=31, k=3, r=0.5, draw="fixed", seed=2),
+    tiny(q=97, moduli=(1, 9), weights=(0.2, 0.8), draw="batched", seed=3),
+]
+TOKEN = [
+    tiny(embedding="token", k=k, r=r, draw=draw, seed=k)
+    for k, r, draw in ((2, 0.3, "sampled"), (5, 0.6, "expected"), (3, 0.5, "fixed"), (4, 0.8, "batched"))
+]
+
+
+def sums_and_index(configs: list[RunConfig], seed: int = 0) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    total = torch.stack(
+        [torch.randint(c.problem.n * (c.problem.q - 1), (B,), generator=generator) for c in configs]
+    )
+    return total, torch.randint(60, (len(configs), B), generator=generator)
+
+
+def drawn_modulus(config: RunConfig, index: int, place: int, step: int) -> int:
+    """Which modulus a visit is asked for: the first whose cumulated weight passes the visit's uniform number."""
+    counter = {"sampled": step * B + place, "fixed": index, "batched": step}[config.method.draw]
+    u = float(rng.uniforms(rng.key(config.seed, "label"), torch.tensor(counter)))
+    cumulated = 0.0
+    for j, weight in enumerate(config.method.weights):
+        cumulated += weight
+        if u < cumulated:
+            return j
+    return len(config.method.weights) - 1
+
+
+def direct_loss(config: RunConfig, outputs: Tensor, total: Tensor, index: Tensor, step: int) -> float:
+    """The loss of one member, one sample and one modulus at a time."""
+    q, moduli, weights = config.problem.q, config.method.moduli, config.method.weights
+
+    def of(b: int, j: int) -> float:
+        modulus, residue = moduli[j] * q, int(total[b]) % (moduli[j] * q)
+        if config.model.embedding == "token":
+            own = outputs[b, : max(moduli) * q]
+            return float(F.cross_entropy(own, torch.tensor(residue)))
+        angle = 2 * math.pi * residue / modulus
+        x, y = outputs[b, 2 * j].item(), outputs[b, 2 * j + 1].item()
+        return ((x - math.cos(angle)) ** 2 + (y - math.sin(angle)) ** 2) / 2
+
+    losses = []
+    for b in range(B):
+        if config.method.draw == "expected":
+            loss = sum(w * of(b, j) for j, w in enumerate(weights))
+        else:
+            loss = of(b, drawn_modulus(config, int(index[b]), b, step))
+        square = float(outputs[b, 0] ** 2 + outputs[b, 1] ** 2)
+        losses.append(loss + config.method.alpha * (square + 1 / square))
+    return sum(losses) / B
+
+
+@pytest.mark.parametrize("configs", [ANGULAR, TOKEN], ids=["angular", "token"])
+def test_each_members_loss_is_the_direct_one(configs: list[RunConfig]) -> None:
+    total, index = sums_and_index(configs)
+    classes = max(max(c.method.moduli) * c.problem.q for c in configs)
+    width = classes if configs is TOKEN else 4
+    outputs = torch.randn(len(configs), B, width, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    together = Objective.of(configs, CPU).losses(outputs, total, index, STEP)
+    for e, config in enumerate(configs):
+        expected = direct_loss(config, outputs[e], total[e], index[e], int(STEP))
+        assert float(together[e]) == pytest.approx(expected, rel=1e-5)
+        alone = Objective.of([config], CPU).losses(outputs[e : e + 1], total[e : e + 1], index[e : e + 1], STEP)
+        assert float(alone) == pytest.approx(float(together[e]), rel=1e-12)
+
+
+def test_a_narrow_members_gradient_stays_in_its_own_classes() -> None:
+    total, index = sums_and_index(TOKEN)
+    outputs = torch.randn(len(TOKEN), B, 35, dtype=torch.float64).requires_grad_()
+    Objective.of(TOKEN, CPU).losses(outputs, total, index, STEP).sum().backward()
+    assert outputs.grad is not None
+    for e, config in enumerate(TOKEN):
+        own = max(config.method.moduli) * config.problem.q
+        assert (outputs.grad[e, :, :own] != 0).all()
+        assert (outputs.grad[e, :, own:] == 0).all()
+
+
+def test_only_the_drawn_pair_is_learned() -> None:
+    config = tiny(k=3, r=0.5, draw="sampled")
+    total, index = sums_and_index([config])
+    outputs = torch.randn(1, B, 4).requires_grad_()
+    objective = Objective.of([config], CPU)
+    objective.losses(outputs, total, index, STEP).sum().backward()
+    assert outputs.grad is not None
+    moved = (outputs.grad.view(B, 2, 2) != 0).all(-1)
+    assert torch.equal(moved, objective.sample_weights(index, STEP)[0] == 1)
+    assert moved.sum(1).tolist() == [1] * B
+
+
+# -- draws ----------------------------------------------------------------------------------------------------
+
+
+def drawn(config: RunConfig, steps: int, index: Tensor | None = None, batch: int = 50) -> Tensor:
+    """One-hot draws of successive batches, (steps, batch, J)."""
+    objective = Objective.of([config], CPU)
+    index = torch.arange(batch)[None] if index is None else index
+    return torch.stack([objective.sample_weights(index, torch.tensor(step))[0] for step in range(steps)])
+
+
+@pytest.mark.parametrize("draw", ["sampled", "fixed", "batched"])
+def test_moduli_are_drawn_as_often_as_their_weights_say(draw: str) -> None:
+    config = tiny(moduli=(1, 2, 4), weights=(0.5, 0.3, 0.2), draw=draw)
+    if draw == "batched":
+        picks = drawn(config, 2000, batch=2)[:, 0]
+    elif draw == "fixed":
+        picks = drawn(config, 1, batch=4000)[0]
+    else:
+        picks = drawn(config, 60).flatten(0, 1)
+    counts = picks.sum(0).numpy()
+    assert stats.chisquare(counts, len(picks) * torch.tensor(config.method.weights).double().numpy()).pvalue > 0.001
+
+
+def test_sampled_draws_are_fresh_at_every_visit() -> None:
+    picks = drawn(tiny(k=2, r=0.5, draw="sampled"), 40)[..., 0]
+    assert 0 < picks.std(0).min()  # no sample always gets the same modulus
+    assert abs(torch.corrcoef(picks)[~torch.eye(40, dtype=torch.bool)]).max() < 0.7
+    assert 0 < picks.std(1).min()  # nor does a batch
+
+
+def test_fixed_draws_follow_the_sample_wherever_and_whenever_it_comes() -> None:
+    config = tiny(k=2, r=0.5, draw="fixed")
+    order = torch.randperm(50, generator=torch.Generator().manual_seed(0))
+    first, later = drawn(config, 1)[0], drawn(config, 9, order[None])[8]
+    assert torch.equal(first[order], later)
+    assert 0.2 < float(first[:, 0].mean()) < 0.8
+
+
+def test_batched_draws_are_one_a_batch() -> None:
+    picks = drawn(tiny(k=2, r=0.5, draw="batched"), 40)[..., 0]
+    assert (picks == picks[:, :1]).all()
+    assert 0.2 < float(picks[:, 0].mean()) < 0.8
+
+
+def test_expected_weights_are_the_weights() -> None:
+    config = tiny(moduli=(1, 2, 4), weights=(0.5, 0.3, 0.2), draw="expected")
+    picks = drawn(config, 2)
+    torch.testing.assert_close(picks, torch.tensor(config.method.weights).expand_as(picks))
+
+
+def test_seeds_draw_differently() -> None:
+    a, b = (drawn(tiny(k=2, r=0.5, draw="sampled", seed=seed), 5) for seed in (0, 1))
+    assert not torch.equal(a, b)
+
+
+@given(
+    st.lists(st.integers(1, 100), min_size=1, max_size=5),
+    st.sampled_from(["sampled", "expected", "fixed", "batched"]),
+    st.integers(0, 10**6),
+)
+def test_a_samples_weights_sum_to_1(parts: list[int], draw: str, step: int) -> None:
+    weights = tuple(part / sum(parts) for part in parts)
+    config = tiny(moduli=tuple(range(1, len(parts) + 1)), weights=weights, draw=draw)
+    picks = Objective.of([config], CPU).sample_weights(torch.arange(20)[None], torch.tensor(step))
+    torch.testing.assert_close(picks.sum(-1), torch.ones(1, 20))
+    assert draw == "expected" or set(picks.unique().tolist()) <= {0.0, 1.0}
+
+
+# -- the regulariser, features and decoding -------------------------------------------------------------------
+
+
+@given(st.floats(-3, 3), st.floats(-3, 3))
+def test_the_penalty_is_the_sparse_methods(x: float, y: float) -> None:
+    square = x * x + y * y
+    penalty = float(collapse_penalty(torch.tensor([x, y], dtype=torch.float64)))
+    if square > 0.1:
+        assert penalty == pytest.approx(square + 1 / square, rel=1e-4)
+    assert math.isfinite(penalty)
+
+
+def test_the_penalty_at_the_centre_has_a_finite_gradient() -> None:
+    for start in (0.0, 1e-20, 1e-5):
+        point = torch.full((2,), start, requires_grad=True)
+        collapse_penalty(point).backward()
+        assert point.grad is not None
+        assert torch.isfinite(point.grad).all()
+
+
+def test_features_are_a_point_for_each_modulus() -> None:
+    config = tiny(q=7, moduli=(1, 3), weights=(0.5, 0.5))
+    x = torch.arange(7).expand(1, 2, 7)
+    features = Objective.of([config], CPU).features(x)
+    assert features.shape == (1, 2, 7, 4)
+    for value in range(7):
+        angles = [2 * math.pi * value / modulus for modulus in (7, 21)]
+        expected = [f(angle) for angle in angles for f in (math.cos, math.sin)]
+        assert features[0, 1, value].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_tokens_are_seen_as_they_are() -> None:
+    x = torch.randint(7, (1, 3, 4))
+    assert torch.equal(Objective.of([TOKEN[0]], CPU).features(x), x)
+
+
+def outputs_for(configs: list[RunConfig], **options: Any) -> Tensor:
+    width = 35 if configs is TOKEN else 4
+    return torch.randn(len(configs), 200, width, generator=torch.Generator().manual_seed(0), **options)
+
+
+@pytest.mark.parametrize("configs", [ANGULAR, TOKEN], ids=["angular", "token"])
+def test_decoding_lies_below_q_and_reads_only_the_first_modulus(configs: list[RunConfig]) -> None:
+    objective, outputs = Objective.of(configs, CPU), outputs_for(configs)
+    values = objective.decode(outputs)
+    assert values.dtype == torch.float64
+    changed = outputs.clone()
+    for e, config in enumerate(configs):
+        first = config.problem.q if configs is TOKEN else 2
+        assert ((values[e] >= 0) & (values[e] < config.problem.q)).all()
+        changed[e, :, first:] = 1e6
+    assert torch.equal(objective.decode(changed), values)
+
+
+def test_decoding_undoes_the_target() -> None:
+    for configs in (ANGULAR, TOKEN):
+        objective = Objective.of(configs, CPU)
+        for e, config in enumerate(configs):
+            for answer in range(config.problem.q):
+                outputs = outputs_for(configs)[:, :1] * 1e-3
+                if configs is TOKEN:
+                    outputs[e, 0, answer] = 1
+                else:
+                    angle = 2 * math.pi * answer / config.problem.q
+                    outputs[e, 0, :2] = 5 * torch.tensor([math.cos(angle), math.sin(angle)])
+                assert float(objective.decode(outputs)[e, 0].round()) % config.problem.q == answer

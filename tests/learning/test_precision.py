@@ -1,0 +1,56 @@
+"""Which device and which arithmetic."""
+
+import pytest
+import torch
+
+from auxmod.errors import UserError
+from auxmod.learning.precision import resolve_device, resolve_precision, trunk_dtype
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+
+
+@pytest.fixture
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+
+
+@pytest.fixture
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_devices_that_are_there() -> None:
+    names = {"auto": "cuda", "cpu": "cpu", "cuda": "cuda", "cuda:1": "cuda:1"}
+    assert {name: str(resolve_device(name)) for name in names} == names
+
+
+@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.parametrize("name", ["cuda:2", "cuda:10"])
+def test_a_gpu_too_many(name: str) -> None:
+    with pytest.raises(UserError, match=f"--device is {name}, but this machine has 2 CUDA devices"):
+        resolve_device(name)
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_no_gpu() -> None:
+    assert resolve_device("auto") == CPU
+    with pytest.raises(UserError, match="this machine has no CUDA devices: use --device cpu or auto"):
+        resolve_device("cuda")
+
+
+@pytest.mark.parametrize("name", ["gpu", "cpu:1", "cuda:", "cuda:x", "cuda:-1", "", "mps"])
+def test_devices_that_are_not_known(name: str) -> None:
+    with pytest.raises(UserError, match="choose auto, cpu, cuda or cuda:i"):
+        resolve_device(name)
+
+
+def test_precision() -> None:
+    assert resolve_precision("auto", CPU) == "fp32"
+    assert resolve_precision("auto", CUDA) == "fp16"
+    assert resolve_precision("bf16", CPU) == "bf16"
+    assert resolve_precision("tf32", CUDA) == "tf32"
+    with pytest.raises(UserError, match="use fp32 on a CPU"):
+        resolve_precision("tf32", CPU)
+    assert [trunk_dtype(p) for p in ("fp32", "fp16", "bf16")] == [torch.float32, torch.float16, torch.bfloat16]

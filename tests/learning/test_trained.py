@@ -1,0 +1,104 @@
+"""The Python API: train, load, predict, evaluate, save, and plain torch."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny import SETTINGS, tiny
+from torch import nn
+
+import auxmod
+from auxmod.errors import UserError
+from auxmod.learning.objective import Objective
+
+
+@pytest.fixture(scope="module", params=["angular", "token"])
+def model(request: pytest.FixtureRequest) -> auxmod.TrainedModel:
+    return auxmod.train(**SETTINGS, embedding=request.param, dropout=0.1)
+
+
+X = np.random.default_rng(0).integers(0, 7, (20, 4))
+
+
+def test_a_model_answers(model: auxmod.TrainedModel) -> None:
+    values, answers = model.values(X), model.predict(X)
+    assert values.shape == answers.shape == (20,)
+    assert answers.dtype == np.int64
+    assert ((0 <= values) & (values < 7)).all()
+    assert (answers == np.round(values) % 7).all()
+    assert model.predict(X[0].tolist()).tolist() == [answers[0]]
+    assert model.predict(np.zeros((0, 4), dtype=int)).shape == (0,)
+
+
+def test_what_it_cannot_answer_is_refused(model: auxmod.TrainedModel) -> None:
+    with pytest.raises(UserError, match="must have 4 numbers"):
+        model.predict([1, 2, 3])
+    with pytest.raises(UserError, match=r"lie in 0..6"):
+        model.predict([1, 2, 3, 7])
+
+
+def test_a_model_is_an_ordinary_module(model: auxmod.TrainedModel) -> None:
+    assert isinstance(model, nn.Module)
+    x = torch.from_numpy(X)
+    outputs = model(x)
+    outputs.sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
+    objective = Objective.of([model.config], torch.device("cpu"))
+    torch.testing.assert_close(outputs, model.encoder(objective.features(x[None]))[0])
+
+
+def test_to_torch_is_the_same_function(model: auxmod.TrainedModel) -> None:
+    plain = model.to_torch()
+    assert isinstance(plain.encoder, nn.TransformerEncoder)
+    objective = Objective.of([model.config], torch.device("cpu"))
+    x = torch.from_numpy(X)
+    with torch.no_grad():
+        torch.testing.assert_close(plain(objective.features(x[None])[0]), model(x), rtol=1e-5, atol=1e-5)
+
+
+def test_saved_and_loaded_it_is_the_same(model: auxmod.TrainedModel, tmp_path: Path) -> None:
+    model.save_pretrained(tmp_path / "model")
+    assert sorted(p.name for p in (tmp_path / "model").iterdir()) == ["config.json", "model.safetensors"]
+    again = auxmod.load(tmp_path / "model")
+    assert again.config == model.config
+    assert (again.values(X) == model.values(X)).all()
+
+
+def test_evaluation_agrees_with_prediction(model: auxmod.TrainedModel) -> None:
+    scores = model.evaluate(2000)
+    random = np.random.default_rng(1).integers(0, 7, (4000, 4))
+    share = float((model.predict(random) == random.sum(1) % 7).mean())
+    assert scores["match"] == pytest.approx(share, abs=0.05)
+    assert scores["chance"] == 1 / 7
+    assert model.evaluate(100, distribution="sparse", taus=(0.2,))["tau"].keys() == {"0.2"}
+
+
+def test_a_run_directory_is_kept_where_asked(tmp_path: Path) -> None:
+    config = tiny()
+    one = auxmod.train(config, out=tmp_path / "run")
+    assert {"config.json", "metrics.jsonl", "result.json", "provenance.json"} <= {
+        p.name for p in (tmp_path / "run").iterdir()
+    }
+    assert (one.values(X) == auxmod.load(tmp_path / "run").values(X)).all()
+    assert (one.values(X) == auxmod.train(config).values(X)).all()
+    with pytest.raises(UserError, match="exists already"):
+        auxmod.train(config, out=tmp_path / "run")
+
+
+def test_presets_fill_what_is_not_given() -> None:
+    model = auxmod.train(preset="demo", samples=250, epochs=1, test_samples=10, layers=1, width=8, hidden=8, q=5)
+    assert (model.config.problem.n, model.config.problem.q) == (16, 5)
+    assert model.config.method.k == 4
+
+
+def test_settings_and_a_configuration_are_not_mixed() -> None:
+    with pytest.raises(UserError, match="not both"):
+        auxmod.train(tiny(), n=5)
+
+
+def test_the_public_names() -> None:
+    assert set(auxmod.__all__) == {"RunConfig", "TrainedModel", "UserError", "build", "load", "train"}
+    assert all(getattr(auxmod, name) is not None for name in auxmod.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = auxmod.nothing

@@ -11,7 +11,9 @@ from auxmod.settings import build
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("given", [{}, {"method": "naive"}, {"method": "sparse"}, {"method": "ladder"}, {"moduli": (1, 2)}])
+@pytest.mark.parametrize(
+    "given", [{}, {"method": "naive"}, {"method": "sparse"}, {"method": "ladder"}, {"moduli": (1, 2)}]
+)
 def test_every_preset_makes_a_run_of_every_method(preset: str, given: dict[str, Any]) -> None:
     run = build(**with_preset(preset, given))
     assert run.method.method == given.get("method", "custom" if "moduli" in given else "aux")

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny import SETTINGS, tiny
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
@@ -15,6 +14,7 @@ from auxmod.experiments.single import DivergedError, Interrupted, create_run, lo
 from auxmod.experiments.store import Run
 from auxmod.learning import memory
 from auxmod.learning.engine import Progress, training_inputs
+from tiny import SETTINGS, tiny
 
 CPU = torch.device("cpu")
 SAME = ("model.safetensors", "state.safetensors", "result.json", "metrics.jsonl", "config.json")
@@ -70,8 +70,7 @@ def test_asked_to_stop_it_saves_and_goes_on(
     run = Run.create(tmp_path / "run", config)
     seen: list[Any] = []
     with pytest.raises(Interrupted, match=f"Stopped at step {after} of 18; --resume"):
-        for event in train_run(run, CPU, stopping=lambda: len(seen) >= after - 1):
-            seen.append(event)
+        seen.extend(train_run(run, CPU, stopping=lambda: len(seen) >= after - 1))
     assert len(run.curve()) == after
     first = next(iter(train_run(Run.open(run.path), CPU, resume=True)))
     assert not isinstance(first, Progress) or first.step == after + 1  # nothing is done twice

@@ -6,11 +6,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tiny import tiny
 
 from auxmod.errors import UserError
 from auxmod.experiments import store
 from auxmod.experiments.store import Run, provenance, result_row
+from tiny import tiny
 
 
 def test_a_new_run_holds_its_configuration(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_an_existing_place_is_never_touched(tmp_path: Path) -> None:
 def test_what_is_not_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no such directory"):
         Run.open(tmp_path / "none")
-    with pytest.raises(UserError, match="it has no config.json"):
+    with pytest.raises(UserError, match=r"it has no config\.json"):
         Run.open(tmp_path)
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(UserError, match=r"config.json: This configuration has format None"):

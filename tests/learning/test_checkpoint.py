@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny import tiny
 
 from auxmod.errors import UserError
 from auxmod.files import write_json
 from auxmod.learning.checkpoint import load_model, load_state, save_model, save_state
 from auxmod.learning.engine import Ensemble
+from tiny import tiny
 
 CPU = torch.device("cpu")
 
@@ -67,14 +67,14 @@ def test_what_is_not_a_model_is_refused_in_words(tmp_path: Path, saved: Path) ->
     with pytest.raises(UserError, match="is not a run: there is no such directory"):
         load_model(tmp_path / "nothing", CPU)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match="is not a run: it has no config.json"):
+    with pytest.raises(UserError, match=r"is not a run: it has no config\.json"):
         load_model(tmp_path / "empty", CPU)
     weights = (saved / "model.safetensors").read_bytes()
     (saved / "model.safetensors").write_bytes(weights[: len(weights) // 2])
     with pytest.raises(UserError, match="is damaged or not a safetensors file"):
         load_model(saved, CPU)
     (saved / "model.safetensors").unlink()
-    with pytest.raises(UserError, match="There is no model.safetensors in"):
+    with pytest.raises(UserError, match=r"There is no model\.safetensors in"):
         load_model(saved, CPU)
 
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import tiny
 from torch import Tensor
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
 from auxmod.learning.engine import EVALUATIONS, LOGS, Ensemble, Finished, Progress, shape_of, training_inputs
 from auxmod.problem import labels
+from tiny import tiny
 
 CPU = torch.device("cpu")
 LONG: dict[str, Any] = {"samples": 100, "epochs": 10, "test_samples": 200}

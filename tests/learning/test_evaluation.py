@@ -4,12 +4,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny import tiny
 from torch import Tensor
 
 from auxmod.learning.evaluation import chunks, evaluate, rows_at_once
 from auxmod.learning.objective import Objective
 from auxmod.problem import labels, sampling
+from tiny import tiny
 
 CPU = torch.device("cpu")
 CONFIGS = [tiny(q=7, k=2), tiny(q=31, k=3), tiny(q=7, k=4)]

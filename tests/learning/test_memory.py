@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from tiny import tiny
 
 from auxmod.errors import UserError
 from auxmod.learning import memory
 from auxmod.learning.cost import member_bytes
+from tiny import tiny
 
 CPU = torch.device("cpu")
 

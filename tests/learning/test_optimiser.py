@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny import tiny
 from torch import Tensor, nn
 
 from auxmod.config import RunConfig
 from auxmod.learning import optimiser
 from auxmod.learning.optimiser import Hyper, Memory, OptimiserState, apply, decide
+from tiny import tiny
 
 CPU = torch.device("cpu")
 SHAPES = {"blocks.weight": (4, 5), "bias": (7,)}

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny import SETTINGS, tiny
 from torch import nn
 
 import auxmod
 from auxmod.errors import UserError
 from auxmod.learning.objective import Objective
+from tiny import SETTINGS, tiny
 
 
 @pytest.fixture(scope="module", params=["angular", "token"])
@@ -25,7 +25,7 @@ def test_a_model_answers(model: auxmod.TrainedModel) -> None:
     values, answers = model.values(X), model.predict(X)
     assert values.shape == answers.shape == (20,)
     assert answers.dtype == np.int64
-    assert ((0 <= values) & (values < 7)).all()
+    assert ((values >= 0) & (values < 7)).all()
     assert (answers == np.round(values) % 7).all()
     assert model.predict(X[0].tolist()).tolist() == [answers[0]]
     assert model.predict(np.zeros((0, 4), dtype=int)).shape == (0,)

@@ -68,9 +68,7 @@ def test_uniform_inputs_are_uniform() -> None:
     assert abs(np.corrcoef(x.numpy().T)[~np.eye(8, dtype=bool)]).max() < 5 / np.sqrt(len(x))
 
 
-@given(
-    st.sampled_from(["uniform", "sparse"]), st.integers(1, 9), st.integers(2, 10**6), st.integers(0, 50), st.data()
-)
+@given(st.sampled_from(["uniform", "sparse"]), st.integers(1, 9), st.integers(2, 10**6), st.integers(0, 50), st.data())
 def test_any_slice_can_be_made_by_itself(dist: Distribution, n: int, q: int, start: int, data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 20))
     whole = make(dist, count=start + count, n=n, q=q)

@@ -245,8 +245,7 @@ def _launch_product(
 ) -> Tensor:
     E, R, K = a.shape
     c = torch.empty(E, R, N, dtype=a.dtype, device=a.device)
-    relu = active is None
-    tiles = TensorDescriptor.from_tensor(c, [1, BM, BN])
+    relu, tile = active is None, TensorDescriptor.from_tensor
     _product[(triton.cdiv(R, BM) * (N // BN), E)](
         tile(a, [1, BM, BK]), tile(b, [1, BN, BK] if relu else [1, BK, BN]), tile(c, [1, BM, BN]),
         tile(c if active is None else active, [1, BM, BN]),

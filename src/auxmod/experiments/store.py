@@ -15,6 +15,7 @@ Standard library only, so that tables and reports need no torch. Layout of a run
 from __future__ import annotations
 
 import functools
+import os
 import platform
 import subprocess
 import sys
@@ -121,7 +122,12 @@ def provenance(*, device: str, precision: str, seconds: float, members: int = 1)
 
 @functools.cache
 def commit() -> str | None:
-    """The commit of the source tree this runs from, with a + where it was changed; None where it is not one."""
+    """The commit of the source tree this runs from, with a + where it was changed; None where it is not one.
+
+    `AUXMOD_COMMIT` names it where the tree was copied without its history.
+    """
+    if named := os.environ.get("AUXMOD_COMMIT"):
+        return named
     here = Path(__file__).parents[1]
 
     def git(*arguments: str) -> str:

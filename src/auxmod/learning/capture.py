@@ -32,6 +32,8 @@ def captured(step: Callable[[], None], state: Sequence[Tensor], device: torch.de
     before = [tensor.clone() for tensor in state]
     try:
         replay = _graph(step, device)
+    except torch.cuda.OutOfMemoryError:
+        raise
     except Exception as error:  # whatever the driver or the compiler dislikes, training can go on without them
         reason = str(error).strip().splitlines()[0]
         warnings.warn(f"The step could not be captured ({reason}); training runs eagerly, slower.", stacklevel=2)

@@ -1,0 +1,214 @@
+"""The commands end to end: train, resume, eval, predict, data, and what wins over what."""
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import auxmod
+from auxmod.cli import main
+from auxmod.experiments.store import Run
+from tiny import FLAGS, tiny
+
+Cli = Callable[..., str]
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Run a command in an empty directory; what it printed on stdout."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: Any) -> str:
+        capsys.readouterr()
+        code = main([str(argument) for argument in arguments])
+        out, error = capsys.readouterr()
+        assert code == 0, error
+        return out
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "run"
+    auxmod.train(tiny(), out=path)
+    return path
+
+
+# -- train ----------------------------------------------------------------------------------------------------
+
+
+def test_train_leaves_a_run_and_shows_accuracy_beside_chance(cli: Cli) -> None:
+    shown = cli("train", *FLAGS, "--out", "here")
+    run = Run.open(Path("here"))
+    assert run.config == tiny()
+    assert run.result is not None
+    assert "match" in shown
+    assert "τ = 0.05" in shown
+    assert f"{100 * run.result['match']:.1f} %" in shown
+    assert "14.3 %" in shown  # chance, 1/7
+
+
+def test_train_without_out_names_the_run_and_never_reuses_a_name(cli: Cli) -> None:
+    for _ in range(2):
+        cli("train", *FLAGS, "--quiet")
+    first = f"aux-n4-q7-{tiny().hash[:6]}"
+    assert sorted(path.name for path in Path("runs").iterdir()) == [first, f"{first}-2"]
+
+
+def test_json_is_all_there_is_on_stdout(cli: Cli, trained: Path) -> None:
+    result = json.loads(cli("train", *FLAGS, "--out", "here", "--json"))
+    assert result["run"] == "here"
+    assert result["hash"] == tiny().hash
+    assert {name: result[name] for name in result if name not in ("run", "hash")} == Run.open(trained).result
+
+
+def test_progress_goes_to_stderr_as_plain_lines(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", *FLAGS, "--out", "here"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert any(line.startswith("aux: step 18/18  loss ") and "held-out" in line for line in lines)
+    assert main(["train", *FLAGS, "--out", "there", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_every_method_trains(cli: Cli) -> None:
+    cases: dict[str, list[str]] = {
+        "naive": ["--method", "naive"],
+        "sparse": ["--method", "sparse", "--fill", "nonzero"],
+        "aux": ["--method", "aux", "--k", "5", "--r", "0.4", "--draw", "expected"],
+        "ladder": ["--method", "ladder"],
+        "custom": ["--moduli", "1,2,4", "--weights", "0.5,0.25,0.25"],
+        "token": ["--embedding", "token", "--pooling", "flatten", "--no-bias", "--norm", "post", "--clip", "1"],
+    }
+    for name, flags in cases.items():
+        result = json.loads(cli("train", *FLAGS, *flags, "--out", name, "--json", "--quiet"))
+        assert 0 <= result["match"] <= 1
+    assert Run.open(Path("custom")).config.method.weights == (0.5, 0.25, 0.25)
+    assert Run.open(Path("ladder")).config.method.moduli == (1, 2, 4)
+
+
+def test_a_dry_run_trains_nothing(cli: Cli) -> None:
+    shown = cli("train", *FLAGS, "--dry-run")
+    assert all(word in shown for word in ("parameters", "memory", "FLOPs", "time", "weight_decay"))
+    described = json.loads(cli("train", *FLAGS, "--dry-run", "--json"))
+    assert described["config"] == tiny().to_dict()
+    assert described["hash"] == tiny().hash
+    assert list(Path().iterdir()) == []
+
+
+def test_a_flag_beats_the_environment_beats_a_file_beats_a_preset_beats_the_default(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("run.toml").write_text("q = 11\nlr = 0.1\n[training]\nepochs = 2\n[model]\nheads = 1\n")
+
+    def resolved(*flags: str) -> dict[str, Any]:
+        config = json.loads(cli("train", "--dry-run", "--json", *flags))["config"]
+        return {name: value for part in config.values() if isinstance(part, dict) for name, value in part.items()}
+
+    names = ("q", "lr", "epochs", "heads", "width", "batch")
+    default = resolved()
+    preset = resolved("--preset", "demo")
+    file = resolved("--preset", "demo", "--config", "run.toml")
+    monkeypatch.setenv("AUXMOD_LR", "0.2")
+    monkeypatch.setenv("AUXMOD_EPOCHS", "3")
+    environment = resolved("--preset", "demo", "--config", "run.toml")
+    flag = resolved("--preset", "demo", "--config", "run.toml", "--epochs", "4")
+    assert [default[name] for name in names] == [97, 3e-5, 10, 4, 256, 250]
+    assert [preset[name] for name in names] == [31, 1e-3, 5, 4, 64, 250]
+    assert [file[name] for name in names] == [11, 0.1, 2, 1, 64, 250]
+    assert [environment[name] for name in names] == [11, 0.2, 3, 1, 64, 250]
+    assert [flag[name] for name in names] == [11, 0.2, 4, 1, 64, 250]
+    monkeypatch.setenv("AUXMOD_PRESET", "demo")
+    monkeypatch.setenv("AUXMOD_CONFIG", "run.toml")
+    assert resolved("--epochs", "4") == flag
+
+
+# -- eval -----------------------------------------------------------------------------------------------------
+
+
+def test_eval_measures_what_training_measured(cli: Cli, trained: Path) -> None:
+    scores = json.loads(cli("eval", trained, "--samples", "300", "--json"))
+    expected = Run.open(trained).result
+    assert expected is not None
+    assert {name: scores[name] for name in expected} == expected
+
+
+def test_eval_with_other_tolerances_and_inputs(cli: Cli, trained: Path) -> None:
+    scores = json.loads(
+        cli("eval", trained, "--samples", "500", "--tau", "0.2,0.5", "--distribution", "sparse", "--json")
+    )
+    assert scores["tau"].keys() == {"0.2", "0.5"}
+    assert scores["tau"]["0.5"] == 1
+    assert scores["tau_chance"]["0.2"] == 0.4
+    assert len(scores["by_zeros"]) >= 4
+
+
+@pytest.mark.parametrize("by", ["wraps", "zeros"])
+def test_eval_by_parts(cli: Cli, trained: Path, by: str) -> None:
+    shown = cli("eval", trained, "--samples", "500", "--by", by)
+    scores = json.loads(cli("eval", trained, "--samples", "500", "--json"))
+    assert f"By number of {by}" in shown
+    rows = scores[f"by_{by}"]
+    assert sum(row["samples"] for row in rows) == 500
+    assert sum(row["correct"] for row in rows) == round(500 * scores["match"])
+    assert all(f"{100 * row['correct'] / row['samples']:.1f} %" in shown for row in rows)
+
+
+# -- predict --------------------------------------------------------------------------------------------------
+
+ROWS = [[1, 2, 3, 4], [6, 6, 6, 6], [0, 0, 0, 0]]
+
+
+def test_predict_from_anywhere_is_the_models_answer(
+    cli: Cli, trained: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    model = auxmod.load(trained)
+    values = model.values(ROWS).tolist()
+    expected = []
+    for row, value, prediction in zip(ROWS, values, model.predict(ROWS).tolist(), strict=True):
+        truth = sum(row) % 7
+        gap = abs(value - truth)
+        expected.append({"prediction": prediction, "truth": truth, "error": min(gap, 7 - gap), "value": value})
+    text = "\n".join(",".join(map(str, row)) for row in ROWS) + "\n"
+    Path("rows.csv").write_text(text)
+    np.savez("rows.npz", x=ROWS)
+    assert json.loads(cli("predict", trained, "--file", "rows.csv", "--json")) == expected
+    assert json.loads(cli("predict", trained, "--file", "rows.npz", "--json")) == expected
+    monkeypatch.setattr("sys.stdin", io.StringIO(text.replace(",", " ")))
+    assert json.loads(cli("predict", trained, "--json")) == expected
+    one = json.loads(cli("predict", trained, *ROWS[0], "--json"))
+    assert one[0]["truth"] == 3
+    assert one[0]["prediction"] == expected[0]["prediction"]
+    shown = cli("predict", trained, "--file", "rows.csv")
+    assert all(word in shown for word in ("prediction", "truth", "circular error", f"{expected[1]['error']:.3f}"))
+
+
+# -- data -----------------------------------------------------------------------------------------------------
+
+
+def test_data_is_what_a_run_trains_on(cli: Cli, trained: Path) -> None:
+    assert "60" in cli("data", *FLAGS, "--out", "deep/data.npz")
+    with np.load("deep/data.npz") as file:
+        x, y, quotient = file["x"].astype(object), file["y"], file["quotient"]
+    assert x.shape == (60, 4)
+    assert y.tolist() == [sum(row) % 7 for row in x]
+    assert quotient.tolist() == [sum(row) // 7 for row in x]
+    without = [flag for flag in FLAGS if flag not in ("--samples", "60")]
+    cli("train", *without, "--data", "deep/data.npz", "--out", "own", "--quiet")
+    own, drawn = auxmod.load("own"), auxmod.load(trained)
+    assert own.config.training.samples == 60
+    for (name, a), (_, b) in zip(own.named_parameters(), drawn.named_parameters(), strict=True):
+        assert a.equal(b), name
+    assert Run.open(Path("own")).result == Run.open(trained).result
+
+
+def test_sparse_data_are_sparse(cli: Cli) -> None:
+    cli("data", *FLAGS, "--method", "sparse", "--samples", "2000", "--out", "s.npz")
+    cli("data", *FLAGS, "--method", "aux", "--samples", "2000", "--out", "u.npz")
+    zeros = {name: float((np.load(f"{name}.npz")["x"] == 0).mean()) for name in "su"}
+    assert zeros["u"] == pytest.approx(1 / 7, abs=0.02)
+    assert zeros["s"] > 0.3

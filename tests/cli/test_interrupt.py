@@ -1,0 +1,72 @@
+"""A real process, killed or interrupted while it trains, goes on to the same files."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from auxmod.cli import main
+from tiny import FLAGS
+
+LONG = ["train", *FLAGS, "--epochs", "250", "--checkpoint-every", "40"]
+"""1,500 steps: a few seconds."""
+SAME = ("model.safetensors", "state.safetensors", "result.json", "metrics.jsonl", "config.json")
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    path = tmp_path_factory.mktemp("whole") / "run"
+    assert main([*LONG, "--out", str(path), "--quiet"]) == 0
+    return {name: (path / name).read_bytes() for name in SAME}
+
+
+def started(path: Path, points: int) -> subprocess.Popen[str]:
+    """A process that trains, as soon as its curve has so many points."""
+    command = [sys.executable, "-m", "auxmod", *LONG, "--out", str(path), "--quiet"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    curve = path / "metrics.jsonl"
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline:
+        if curve.exists() and curve.read_bytes().count(b"\n") >= points:
+            return process
+        time.sleep(0.002)
+    out, error = process.communicate(timeout=10)
+    raise AssertionError(f"it ended too early: {process.returncode} {out} {error}")
+
+
+def resume(path: Path) -> dict[str, bytes]:
+    assert main(["train", "--resume", "--out", str(path), "--quiet"]) == 0
+    return {name: (path / name).read_bytes() for name in SAME}
+
+
+def test_killed_at_a_random_moment_it_goes_on_to_the_same_files(
+    tmp_path: Path, uninterrupted: dict[str, bytes]
+) -> None:
+    moment = random.SystemRandom()
+    process = started(tmp_path / "run", points=moment.randrange(1, 120))
+    time.sleep(moment.random() * 0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=30)
+    assert process.returncode == -signal.SIGKILL
+    assert not (tmp_path / "run" / "result.json").exists()
+    assert resume(tmp_path / "run") == uninterrupted
+
+
+def test_interrupted_it_saves_exits_with_130_and_goes_on(tmp_path: Path, uninterrupted: dict[str, bytes]) -> None:
+    process = started(tmp_path / "run", points=20)
+    os.kill(process.pid, signal.SIGINT)
+    out, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert error.startswith("Stopped at step ")
+    assert error.endswith("--resume goes on from there.\n")
+    stopped = int(error.split()[3].replace(",", ""))
+    last = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])
+    assert last["step"] == stopped >= 20
+    assert resume(tmp_path / "run") == uninterrupted

@@ -1,0 +1,216 @@
+"""Wrong use: one clear sentence on stderr, exit code 2, and nothing written, overwritten or lost."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import auxmod
+from auxmod.cli import main
+from auxmod.files import write_json
+from auxmod.learning import memory
+from tiny import FLAGS, tiny
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "run"
+    auxmod.train(tiny(), out=path)
+    return path
+
+
+def snapshot(directory: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained: Path) -> Path:
+    """A working directory with a finished run, an unfinished one, things that are no runs, and files of all kinds."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("done", "unfinished", "foreign", "damaged"):
+        Path(name).mkdir()
+        for file in trained.iterdir():
+            Path(name, file.name).write_bytes(file.read_bytes())
+    Path("unfinished/result.json").unlink()
+    write_json(Path("foreign/config.json"), tiny().to_dict() | {"format": 7})
+    Path("damaged/model.safetensors").write_bytes(b"junk")
+    Path("empty").mkdir()
+    np.savez("good.npz", x=np.zeros((60, 4), dtype=int))
+    np.savez("outside.npz", x=np.full((60, 4), 7))
+    np.savez("short.npz", x=np.zeros((60, 3), dtype=int))
+    np.savez("few.npz", x=np.zeros((5, 4), dtype=int))
+    np.savez("wrong_y.npz", x=np.zeros((60, 4), dtype=int), y=np.ones(60))
+    np.savez("no_x.npz", z=np.zeros(3))
+    Path("broken.npz").write_bytes(b"PK\x03\x04 not really")
+    Path("rows.csv").write_text("1,2,3\n")
+    Path("words.csv").write_text("one,two,three,four\n")
+    Path("bad.toml").write_text("n = \n")
+    Path("unknown.toml").write_text("n = 4\ncolour = 'red'\n")
+    Path("odd.toml").write_text("r = 'half'\n")
+    return tmp_path
+
+
+TRAIN = ["train", *FLAGS, "--out", "new"]
+WRONG: list[tuple[list[str], str]] = [
+    # the problem, the method
+    ([*TRAIN, "--q", "1"], "--q is 1, but a modulus is at least 2"),
+    ([*TRAIN, "--n", "0"], "--n is 0, but a sum needs at least one term"),
+    ([*TRAIN, "--k", "1"], "--k is 1, but the auxiliary modulus K·q needs"),
+    ([*TRAIN, "--r", "0"], "--r is 0.0, but is a probability strictly between 0 and 1"),
+    ([*TRAIN, "--r", "1"], "--r is 1.0, but is a probability strictly between 0 and 1"),
+    ([*TRAIN, "--r", "-0.5"], "--r is -0.5"),
+    ([*TRAIN, "--r", "nan"], "--r is nan"),
+    ([*TRAIN, "--moduli", "1,2,4", "--weights", "0.5,0.25,0.5"], "sums to 1.25; make it sum to 1"),
+    ([*TRAIN, "--moduli", "1,2,4", "--weights", "0.5,0.5"], "--weights has 2 values and --moduli 3"),
+    ([*TRAIN, "--moduli", "2,4"], "the first must be 1"),
+    ([*TRAIN, "--moduli", "1,x"], "--moduli is '1,x', but must be numbers"),
+    ([*TRAIN, "--moduli", "1,2.5"], "--moduli must be whole numbers"),
+    ([*TRAIN, "--method", "naive", "--k", "4"], "--k and --r belong to --method aux"),
+    ([*TRAIN, "--method", "magic"], 'Invalid value "magic" for --method'),
+    ([*TRAIN, "--embedding", "token", "--alpha", "0.1"], "--alpha penalises"),
+    # the model, the training
+    ([*TRAIN, "--heads", "3"], "--width 8 does not divide into --heads 3"),
+    ([*TRAIN, "--init", "big"], "--init is 'big'"),
+    ([*TRAIN, "--batch", "1000"], "--batch 1000 is larger than --samples 60"),
+    ([*TRAIN, "--lr", "-1"], "--lr is -1"),
+    ([*TRAIN, "--n", "four"], 'unable to convert "four" into int'),
+    ([*TRAIN, "--checkpoint-every", "0"], "--checkpoint-every is 0"),
+    # data
+    ([*TRAIN, "--data", "outside.npz"], "The inputs must lie in 0..6; found 7"),
+    ([*TRAIN, "--data", "short.npz"], "Each row must have 4 numbers; these have shape 60×3"),
+    ([*TRAIN, "--data", "few.npz"], "--batch 10 is larger than --samples 5"),
+    ([*TRAIN, "--data", "wrong_y.npz"], "y is not the sum of x mod 7 in 60 of its rows"),
+    ([*TRAIN, "--data", "no_x.npz"], "has no array x; it has: z"),
+    ([*TRAIN, "--data", "broken.npz"], "cannot be read as an .npz file"),
+    ([*TRAIN, "--data", "rows.csv"], "cannot be read as an .npz file"),
+    ([*TRAIN, "--data", "none.npz"], "No such file"),
+    # places
+    (["train", *FLAGS, "--out", "done"], "done exists already: choose another --out, or add --resume"),
+    (["train", *FLAGS, "--out", "empty"], "empty exists already"),
+    (["train", *FLAGS, "--out", "rows.csv/run"], "rows.csv/run cannot be written (Not a directory)"),
+    (["train", *FLAGS, "--out", "/proc/run"], "/proc/run cannot be written"),
+    (["train", "--resume", "--out", "none"], "none is not a run: there is no such directory"),
+    (["train", "--resume", "--out", "empty"], "empty is not a run: it has no config.json"),
+    (["train", "--resume", "--out", "foreign"], "has format 7; this version of auxmod reads format 1"),
+    (["train", "--resume", "--out", "done"], "done is a finished run: there is nothing to resume"),
+    (
+        ["train", "--resume", "--out", "unfinished", "--lr", "1"],
+        "takes the run's own settings from unfinished; leave out: lr",
+    ),
+    (["train", "--resume", "--out", "unfinished", "--preset", "demo"], "leave out: preset"),
+    (["train", "--resume"], "--resume needs --out"),
+    (["demo", "--quick", "--out", "done"], "done exists already"),
+    (["data", *FLAGS, "--out", "good.npz"], "good.npz exists already"),
+    (["data", *FLAGS, "--out", "rows"], "must end in .npz"),
+    (["data", *FLAGS, "--out", "rows.csv/d.npz"], "cannot be written"),
+    (["data", *FLAGS, "--data", "good.npz", "--out", "d.npz"], "leave it out"),
+    (["data", *FLAGS], "--out requires an argument"),
+    # devices, presets, files, flags
+    ([*TRAIN, "--device", "cuda"], "--device is cuda, but this machine has no CUDA devices: use --device cpu or auto"),
+    ([*TRAIN, "--device", "tpu"], "--device is 'tpu'; choose auto, cpu, cuda or cuda:i"),
+    ([*TRAIN, "--precision", "tf32"], "--precision tf32 is a mode of CUDA devices"),
+    ([*TRAIN, "--preset", "huge"], 'Invalid value "huge" for --preset'),
+    ([*TRAIN, "--config", "bad.toml"], "--config bad.toml cannot be read"),
+    ([*TRAIN, "--config", "none.toml"], "--config none.toml cannot be read"),
+    ([*TRAIN, "--config", "unknown.toml"], "There is no setting 'colour'"),
+    ([*TRAIN, "--config", "odd.toml"], "--r is half"),
+    ([*TRAIN, "--colour", "red"], "Unknown option: --colour"),
+    ([*TRAIN, "surplus"], "Unused Tokens: ['surplus']"),
+    (["retrain"], 'Unknown command "retrain"'),
+    # eval, predict
+    (["eval"], "--run requires an argument"),
+    (["eval", "none"], "none is not a run: there is no such directory"),
+    (["eval", "empty"], "empty is not a run: it has no config.json"),
+    (["eval", "foreign"], "has format 7"),
+    (["eval", "damaged"], "model.safetensors is damaged"),
+    (["eval", "done", "--samples", "0"], "--samples is 0"),
+    (["eval", "done", "--tau", "0.6"], "tolerances lie in (0, 0.5]"),
+    (["eval", "done", "--tau", "small"], "--tau is 'small', but must be numbers"),
+    (["eval", "done", "--device", "cuda:3"], "--device is cuda:3"),
+    (["predict", "done", "1", "2", "3"], "Each row must have 4 numbers; these have shape 1×3"),
+    (["predict", "done", "1", "2", "3", "7"], "The inputs must lie in 0..6; found 7"),
+    (["predict", "done", "--file", "rows.csv"], "Each row must have 4 numbers"),
+    (["predict", "done", "--file", "words.csv"], "must be whole numbers"),
+    (["predict", "done", "--file", "none.csv"], "cannot be read"),
+    (["predict", "done", "--file", "broken.npz"], "cannot be read as an .npz file"),
+    (["predict", "done", "1", "--file", "rows.csv"], "Give either numbers or --file, not both"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), WRONG, ids=[words for _, words in WRONG])
+def test_wrong_use_is_one_sentence_and_harms_nothing(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    before = snapshot(place)
+    assert main(arguments) == 2
+    out, error = capsys.readouterr()
+    assert out == ""
+    assert words in error
+    assert error.startswith("Error: ")
+    assert error.endswith(".\n")
+    assert error.count("\n") == 1
+    assert "Traceback" not in error
+    assert snapshot(place) == before
+    assert not Path("new").exists()
+
+
+def test_a_head_that_does_not_fit_says_what_it_needs(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 2**32)
+    assert main([*TRAIN, "--embedding", "token", "--q", "974269", "--k", "16"]) == 2
+    error = capsys.readouterr().err
+    assert "15,588,304 classes" in error
+    assert "Use --embedding angular" in error
+    assert "4.0 GiB is free" in error
+    assert not Path("new").exists()
+
+
+def test_no_rows_on_standard_input(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import io
+
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert main(["predict", "done"]) == 2
+    assert "There are no rows to predict" in capsys.readouterr().err
+
+
+def test_data_that_changed_since_is_noticed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", *FLAGS, "--data", "good.npz", "--out", "new", "--quiet"]) == 0
+    Path("new/result.json").unlink()
+    np.savez("good.npz", x=np.ones((60, 4), dtype=int))
+    assert main(["train", "--resume", "--out", "new"]) == 2
+    assert "its contents have changed" in capsys.readouterr().err
+
+
+def test_a_loss_that_becomes_nan_fails_with_the_step_and_keeps_the_checkpoint(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--lr 1e30 after a slow start: the first steps are harmless, and saved."""
+    flags = [*TRAIN, "--lr", "1e30", "--epochs", "30", "--checkpoint-every", "1"]
+    assert main(flags) == 1
+    error = capsys.readouterr().err
+    assert "The loss stopped being finite at step " in error
+    assert "is kept in new" in error
+    assert Path("new/state.safetensors").exists()
+    assert not Path("new/result.json").exists()
+    for line in Path("new/metrics.jsonl").read_text().splitlines():
+        json.loads(line, parse_constant=lambda constant: pytest.fail(f"{constant} is not JSON"))
+
+
+def test_what_is_nobodys_mistake_fails_with_1(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("auxmod.experiments.single.save_state", full)
+    assert main(TRAIN) == 1
+    error = capsys.readouterr().err
+    assert "No space left on device" in error
+    assert "Traceback" not in error

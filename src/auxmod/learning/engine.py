@@ -237,7 +237,8 @@ class Ensemble:
     # -- stopping and going on --------------------------------------------------------------------------------
 
     def _changing(self) -> list[Tensor]:
-        return [*vars(self.state).values(), self.step_number, self.loss_sum]
+        half = [] if self.memory.half is None else [self.memory.half]
+        return [*vars(self.state).values(), *half, self.step_number, self.loss_sum]
 
     def snapshot(self) -> dict[str, Tensor]:
         """Everything needed to go on from an event, by name: views, to be saved before the next step."""

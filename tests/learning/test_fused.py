@@ -1,0 +1,172 @@
+"""The trunk by hand against the plain one. The kernels need a GPU; where there is none, these tests say so and skip."""
+
+import pytest
+import torch
+
+from auxmod.config import Model
+from auxmod.learning import fused
+from auxmod.learning.capture import captured
+from auxmod.learning.engine import Ensemble
+from auxmod.learning.optimiser import EPSILON, Memory, decide, plain_adamw
+from auxmod.settings import build
+
+gpu = pytest.mark.skipif(
+    fused.kernels is None or not torch.cuda.is_available(), reason="needs a CUDA device and Triton"
+)
+CUDA = torch.device("cuda")
+
+
+def test_the_plain_trunk_serves_on_a_cpu_and_for_what_the_kernels_do_not_do():
+    half = torch.float16
+    assert not fused.supported(Model(), 16, torch.device("cpu"), half)
+    if torch.cuda.is_available() and fused.kernels is not None:
+        assert fused.supported(Model(), 16, CUDA, half)
+        for odd in (Model(norm="post"), Model(activation="gelu"), Model(dropout=0.1), Model(width=96, heads=3)):
+            assert not fused.supported(odd, 16, CUDA, half)
+        assert not fused.supported(Model(), 200, CUDA, half)
+        assert not fused.supported(Model(), 16, CUDA, torch.float32)
+
+
+def ensemble(monkeypatch, by_hand: bool, members: int = 2, **settings) -> Ensemble:
+    """An ensemble whose trunk is by hand, or compiled."""
+    common = {"n": 16, "q": 97, "k": 5, "r": 0.4, "samples": 2_000, "epochs": 20, "pooling": "mean"}
+    with monkeypatch.context() as patch:
+        if not by_hand:
+            patch.setattr(fused, "supported", lambda *_: False)
+        return Ensemble([build(**(common | settings), seed=seed) for seed in range(members)], CUDA)
+
+
+def distance(a: torch.Tensor, b: torch.Tensor) -> float:
+    return float((a.float() - b.float()).norm() / b.float().norm())
+
+
+def trunk_gradients(model: Ensemble, n: int) -> dict[str, torch.Tensor]:
+    """Output, input gradient and every block parameter's gradient for one fixed stream."""
+    make = torch.Generator(CUDA).manual_seed(7)
+    x = torch.randn(len(model.configs), 37 * n, 256, device=CUDA, generator=make).requires_grad_()
+    up = torch.randn(x.shape, device=CUDA, generator=make)
+    named = {k: p for k, p in model.encoder.named_parameters() if k.startswith("blocks.")}
+    if model._by_hand is not None:
+        for view in model.memory.views.values():
+            view.fill_(float("nan"))  # every gradient must be written
+        y = model._by_hand(x, n)
+        (dx,) = torch.autograd.grad((y * up).sum(), x)
+        return {"y": y.detach(), "dx": dx} | {k: model.memory.views[k].clone() for k in named}
+    y = model.encoder.trunk(x, n, model.trunk_dtype)
+    dx, *gradients = torch.autograd.grad((y * up).sum(), [x, *named.values()])
+    return {"y": y.detach(), "dx": dx} | dict(zip(named, gradients, strict=True))
+
+
+@gpu
+@pytest.mark.parametrize(
+    ("n", "bias", "precision"), [(16, True, "fp16"), (17, False, "fp16"), (64, True, "fp16"), (100, True, "bf16")]
+)
+def test_forward_and_every_gradient_are_as_close_to_fp32_as_the_plain_half_precision_trunk(
+    monkeypatch, n, bias, precision
+):
+    exact = trunk_gradients(ensemble(monkeypatch, False, bias=bias, precision="fp32"), n)
+    plain = trunk_gradients(ensemble(monkeypatch, False, bias=bias, precision=precision), n)
+    by_hand = ensemble(monkeypatch, True, bias=bias, precision=precision)
+    assert by_hand._by_hand is not None
+    ours = trunk_gradients(by_hand, n)
+    assert ours.keys() == exact.keys()
+    for name, reference in exact.items():
+        assert torch.isfinite(ours[name]).all(), name
+        assert distance(ours[name], reference) < 1.3 * distance(plain[name], reference) + 1e-3, name
+
+
+@gpu
+def test_one_pass_adamw_is_the_plain_one():
+    make = torch.Generator(CUDA).manual_seed(1)
+    rows = [torch.rand(3, 5000, device=CUDA, generator=make) for _ in range(3)]
+    gradients = torch.randn(3, 3000, device=CUDA, generator=make).half()
+    scalars = torch.rand(3, 8, device=CUDA, generator=make) * 0.5 + 0.1
+    scalars[:, 0] = torch.tensor([1.0, 0.0, 1.0])
+    gradients[1, 5] = torch.inf  # the member that does not take the step
+    results = []
+    for apply in (lambda *a: fused.kernels.adamw(*a, EPSILON), plain_adamw):
+        copies, half = [r.clone() for r in rows], torch.zeros_like(gradients)
+        apply(*(c[:, :3000] for c in copies), gradients, half, scalars)
+        results.append([*copies, half])
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-7)
+
+
+@gpu
+def test_the_lift_s_gradient_is_a_matrix_product():
+    f, dh = torch.randn(3, 1001, 4, device=CUDA), torch.randn(3, 1001, 256, device=CUDA)
+    weight, bias = fused.kernels.lift_backward(dh, f)
+    torch.testing.assert_close(weight.double(), dh.double().mT @ f.double(), rtol=1e-4, atol=1e-3, check_dtype=False)
+    torch.testing.assert_close(bias.double(), dh.double().sum(1), rtol=1e-4, atol=1e-3, check_dtype=False)
+
+
+def curve(model: Ensemble, replay, steps: int) -> torch.Tensor:
+    """The loss of each step."""
+    model._draw_order(0)
+    losses = []
+    for step in range(steps):
+        if step and step % model.training.steps_per_epoch == 0:
+            model._draw_order(step // model.training.steps_per_epoch)
+        replay()
+        losses.append(model.loss_sum.clone())
+        model.loss_sum.zero_()
+    return torch.stack(losses)
+
+
+@gpu
+def test_captured_and_eager_learn_alike(monkeypatch):
+    """fp32, 200 steps from one seed: the curves differ by rounding alone, less than 1 % of the loss at any step."""
+    settings = {"precision": "fp32", "samples": 20_000, "init": 0.02, "lr": 1e-4}
+    eager = ensemble(monkeypatch, False, **settings)
+    eager._fast_begin, eager._fast_end, eager._fast_embedded = eager._begin, eager._end, eager.encoder.embedded
+    eager._fast_blocks, eager._fast_decide = eager.encoder.trunk, decide
+    replayed = ensemble(monkeypatch, False, **settings)
+    replayed._draw_order(0)
+    a = curve(eager, eager.step, 200)
+    b = curve(replayed, captured(replayed.step, replayed._changing(), CUDA), 200)
+    assert a[-1].mean() < a[0].mean()
+    assert ((a - b).abs() / a).max() < 1e-2
+
+
+@gpu
+def test_by_hand_learns_what_fp32_learns(monkeypatch):
+    settings = {"samples": 20_000, "init": 0.02, "lr": 1e-4}
+    curves = []
+    for precision, by_hand in (("fp16", True), ("fp32", False)):
+        model = ensemble(monkeypatch, by_hand, precision=precision, **settings)
+        model._draw_order(0)
+        curves.append(curve(model, captured(model.step, model._changing(), CUDA), 200))
+    assert distance(curves[0], curves[1]) < 0.02
+
+
+def test_parameters_gradients_and_halves_are_views_of_long_rows():
+    encoder = Ensemble(
+        [build(n=4, q=7, width=16, hidden=32, heads=2, layers=1, samples=500)], torch.device("cpu")
+    ).encoder
+    memory = Memory(encoder, torch.float16)
+    with torch.no_grad():
+        for p in encoder.parameters():
+            p.fill_(2.0)
+    assert set(memory.parameters.unique().tolist()) <= {0.0, 2.0}
+    assert memory.halves.keys() == {f"blocks.0.{name}.weight" for name in ("qkv", "out", "up", "down")}
+    memory.refresh()
+    assert all((half == 2).all() for half in memory.halves.values())
+    for name, view in memory.views.items():
+        view.fill_(1.0)
+        assert view.shape == dict(encoder.named_parameters())[name].shape
+    total = sum(g.double().square().sum() for g in memory.gradients)
+    assert total == sum(p.numel() for p in encoder.parameters())
+    assert memory.gradient_norm().item() == pytest.approx(float(total) ** 0.5)
+
+
+@gpu
+@pytest.mark.parametrize("precision", ["fp16", "fp32"])
+def test_capturing_a_step_changes_nothing(monkeypatch, precision):
+    """Warming up takes real steps; afterwards every tensor that a step changes is as it was."""
+    model = ensemble(monkeypatch, True, precision=precision)
+    model._draw_order(0)
+    before = [tensor.clone() for tensor in model._changing()]
+    captured(model.step, model._changing(), CUDA)
+    assert all(torch.equal(a, b) for a, b in zip(before, model._changing(), strict=True))
+    if model.memory.half is not None:
+        assert torch.equal(model.memory.half, model.state.parameters[:, : model.memory.half.shape[1]].half())

@@ -18,8 +18,12 @@ SETTINGS: dict[str, Any] = {
     "lr": 1e-3,
     "test_samples": 300,
 }
-FLAGS = [part for name, value in SETTINGS.items() for part in (f"--{name.replace('_', '-')}", str(value))]
-"""The same on the command line."""
+
+
+def flags(*others: str) -> list[str]:
+    """The same on the command line; a flag among ``others`` takes the place of its own."""
+    own = {f"--{name.replace('_', '-')}": str(value) for name, value in SETTINGS.items()}
+    return [part for name, value in own.items() if name not in others for part in (name, value)] + list(others)
 
 
 def tiny(**settings: Any) -> RunConfig:

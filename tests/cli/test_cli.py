@@ -12,7 +12,7 @@ import pytest
 import auxmod
 from auxmod.cli import main
 from auxmod.experiments.store import Run
-from tiny import FLAGS, tiny
+from tiny import flags, tiny
 
 Cli = Callable[..., str]
 
@@ -43,7 +43,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_train_leaves_a_run_and_shows_accuracy_beside_chance(cli: Cli) -> None:
-    shown = cli("train", *FLAGS, "--out", "here")
+    shown = cli("train", *flags("--out", "here"))
     run = Run.open(Path("here"))
     assert run.config == tiny()
     assert run.result is not None
@@ -55,23 +55,23 @@ def test_train_leaves_a_run_and_shows_accuracy_beside_chance(cli: Cli) -> None:
 
 def test_train_without_out_names_the_run_and_never_reuses_a_name(cli: Cli) -> None:
     for _ in range(2):
-        cli("train", *FLAGS, "--quiet")
+        cli("train", *flags("--quiet"))
     first = f"aux-n4-q7-{tiny().hash[:6]}"
     assert sorted(path.name for path in Path("runs").iterdir()) == [first, f"{first}-2"]
 
 
 def test_json_is_all_there_is_on_stdout(cli: Cli, trained: Path) -> None:
-    result = json.loads(cli("train", *FLAGS, "--out", "here", "--json"))
+    result = json.loads(cli("train", *flags("--out", "here", "--json")))
     assert result["run"] == "here"
     assert result["hash"] == tiny().hash
     assert {name: result[name] for name in result if name not in ("run", "hash")} == Run.open(trained).result
 
 
 def test_progress_goes_to_stderr_as_plain_lines(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", *FLAGS, "--out", "here"]) == 0
+    assert main(["train", *flags("--out", "here")]) == 0
     lines = capsys.readouterr().err.splitlines()
     assert any(line.startswith("aux: step 18/18  loss ") and "held-out" in line for line in lines)
-    assert main(["train", *FLAGS, "--out", "there", "--quiet"]) == 0
+    assert main(["train", *flags("--out", "there", "--quiet")]) == 0
     assert capsys.readouterr().err == ""
 
 
@@ -84,17 +84,17 @@ def test_every_method_trains(cli: Cli) -> None:
         "custom": ["--moduli", "1,2,4", "--weights", "0.5,0.25,0.25"],
         "token": ["--embedding", "token", "--pooling", "flatten", "--no-bias", "--norm", "post", "--clip", "1"],
     }
-    for name, flags in cases.items():
-        result = json.loads(cli("train", *FLAGS, *flags, "--out", name, "--json", "--quiet"))
+    for name, others in cases.items():
+        result = json.loads(cli("train", *flags(*others, "--out", name, "--json", "--quiet")))
         assert 0 <= result["match"] <= 1
     assert Run.open(Path("custom")).config.method.weights == (0.5, 0.25, 0.25)
     assert Run.open(Path("ladder")).config.method.moduli == (1, 2, 4)
 
 
 def test_a_dry_run_trains_nothing(cli: Cli) -> None:
-    shown = cli("train", *FLAGS, "--dry-run")
+    shown = cli("train", *flags("--dry-run"))
     assert all(word in shown for word in ("parameters", "memory", "FLOPs", "time", "weight_decay"))
-    described = json.loads(cli("train", *FLAGS, "--dry-run", "--json"))
+    described = json.loads(cli("train", *flags("--dry-run", "--json")))
     assert described["config"] == tiny().to_dict()
     assert described["hash"] == tiny().hash
     assert list(Path().iterdir()) == []
@@ -191,14 +191,13 @@ def test_predict_from_anywhere_is_the_models_answer(
 
 
 def test_data_is_what_a_run_trains_on(cli: Cli, trained: Path) -> None:
-    assert "60" in cli("data", *FLAGS, "--out", "deep/data.npz")
+    assert "60" in cli("data", *flags("--out", "deep/data.npz"))
     with np.load("deep/data.npz") as file:
         x, y, quotient = file["x"].astype(object), file["y"], file["quotient"]
     assert x.shape == (60, 4)
     assert y.tolist() == [sum(row) % 7 for row in x]
     assert quotient.tolist() == [sum(row) // 7 for row in x]
-    without = [flag for flag in FLAGS if flag not in ("--samples", "60")]
-    cli("train", *without, "--data", "deep/data.npz", "--out", "own", "--quiet")
+    cli("train", *flags("--data", "deep/data.npz", "--out", "own", "--quiet"))
     own, drawn = auxmod.load("own"), auxmod.load(trained)
     assert own.config.training.samples == 60
     for (name, a), (_, b) in zip(own.named_parameters(), drawn.named_parameters(), strict=True):
@@ -207,8 +206,8 @@ def test_data_is_what_a_run_trains_on(cli: Cli, trained: Path) -> None:
 
 
 def test_sparse_data_are_sparse(cli: Cli) -> None:
-    cli("data", *FLAGS, "--method", "sparse", "--samples", "2000", "--out", "s.npz")
-    cli("data", *FLAGS, "--method", "aux", "--samples", "2000", "--out", "u.npz")
+    cli("data", *flags("--method", "sparse", "--samples", "2000", "--out", "s.npz"))
+    cli("data", *flags("--method", "aux", "--samples", "2000", "--out", "u.npz"))
     zeros = {name: float((np.load(f"{name}.npz")["x"] == 0).mean()) for name in "su"}
     assert zeros["u"] == pytest.approx(1 / 7, abs=0.02)
     assert zeros["s"] > 0.3

@@ -1,5 +1,7 @@
 """`auxmod demo --quick` end to end, and what is drawn."""
 
+import contextlib
+import io
 import json
 from pathlib import Path
 
@@ -15,9 +17,6 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     """The demo's directory, and what it said on stdout and stderr."""
     patch, place = pytest.MonkeyPatch(), tmp_path_factory.mktemp("demo")
     patch.chdir(place)
-    import contextlib
-    import io
-
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as error:
         assert main(["demo", "--quick"]) == 0
     patch.undo()
@@ -56,7 +55,7 @@ def test_the_chart_is_drawn_here_and_as_a_picture(shown: tuple[Path, str, str]) 
 def test_the_next_commands_work(shown: tuple[Path, str, str], capsys: pytest.CaptureFixture[str]) -> None:
     place, out, _ = shown
     commands = [line.split("#")[0].split() for line in out.splitlines() if line.startswith("  auxmod ")]
-    assert [command[1] for command in commands] == ["eval", "predict", "train"]
+    assert [command[1] for command in commands] == ["predict", "eval", "train"]
     for command in commands:
         arguments = [part.replace("runs/demo", str(place)) for part in command[1:]]
         arguments += {"eval": ["--samples", "100"], "train": ["--dry-run"]}.get(command[1], [])
@@ -74,7 +73,8 @@ def test_accuracy_is_not_shown_before_it_is_measured(capsys: pytest.CaptureFixtu
         assert "held-out  25.0 %" in bars.bars.tasks[0].fields["status"]
 
 
-def test_json_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("auxmod.learning.engine.VALIDATION_SAMPLES", 20)
     assert main(["demo", "--quick", "--json", "--quiet", "--out", str(tmp_path / "d"), "--seed", "3"]) == 0
     out, error = capsys.readouterr()
     rows = json.loads(out)["rows"]

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from auxmod.cli import main
-from tiny import FLAGS
+from tiny import flags
 
-LONG = ["train", *FLAGS, "--epochs", "250", "--checkpoint-every", "40"]
-"""1,500 steps: a few seconds."""
+LONG = ["train", *flags("--epochs", "100", "--checkpoint-every", "40")]
+"""600 steps: seconds."""
 SAME = ("model.safetensors", "state.safetensors", "result.json", "metrics.jsonl", "config.json")
 
 

@@ -7,10 +7,12 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from cyclopts import App
 
 from auxmod.cli import app
 from auxmod.config import GROUPS
@@ -21,8 +23,17 @@ FROZEN = Path(__file__).with_name("surface.json")
 
 def surface() -> dict[str, list[str]]:
     """What the application says of itself: a line for each flag of each command."""
-    commands = sorted(name for name in app.resolved_commands() if not name.startswith("-"))
-    return {name: sorted(line(a) for a in app[name].assemble_argument_collection() if a.show) for name in commands}
+    return {name: sorted(line(a) for a in each.assemble_argument_collection() if a.show) for name, each in commands(app)}
+
+
+def commands(within: App, prefix: str = "") -> Iterator[tuple[str, App]]:
+    """Every command by its words, those of commands too."""
+    for name in sorted(name for name in within.resolved_commands() if not name.startswith("-")):
+        found = within[name]
+        if found.default_command is None:
+            yield from commands(found, f"{prefix}{name} ")
+        else:
+            yield prefix + name, found
 
 
 def line(argument: Any) -> str:

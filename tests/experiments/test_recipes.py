@@ -6,7 +6,7 @@ import pytest
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
-from auxmod.experiments.recipes import PAPER_CHOICE, PRESETS, with_preset
+from auxmod.experiments.recipes import OUR_CHOICE, PAPER_CHOICE, PRESETS, with_preset
 from auxmod.settings import build
 
 
@@ -34,7 +34,7 @@ def test_no_preset_changes_nothing() -> None:
 
 
 def test_the_papers_preset_is_the_defaults_with_the_papers_k_and_r() -> None:
-    for embedding, table in PAPER_CHOICE.items():
+    for embedding, table in (*PAPER_CHOICE.items(), ("angular", OUR_CHOICE)):
         for (n, q), (k, r) in table.items():
             run = build(**with_preset("paper", {"n": n, "q": q, "embedding": embedding}))
             assert (run.method.k, run.method.r, run.method.draw) == (k, r, "sampled")
@@ -42,7 +42,8 @@ def test_the_papers_preset_is_the_defaults_with_the_papers_k_and_r() -> None:
             assert run.model == build(embedding=embedding).model
     assert build(**with_preset("paper", {"n": 5, "q": 11})).method.k == 4  # where the paper chose nothing
     assert len(PAPER_CHOICE["token"]) == 9
-    assert len(PAPER_CHOICE["angular"]) == 22
+    assert len(PAPER_CHOICE["angular"]) == 19
+    assert not OUR_CHOICE.keys() & PAPER_CHOICE["angular"].keys()
 
 
 def test_the_demo_is_a_case_for_two_cores() -> None:

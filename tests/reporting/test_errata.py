@@ -8,7 +8,6 @@ import pytest
 
 from auxmod.reporting import errata
 from auxmod.reporting.docs import replace_block
-from auxmod.reporting.errata import tables
 
 PAGE = Path(__file__).parents[2] / "docs" / "paper.md"
 
@@ -51,17 +50,6 @@ def test_known_errors_are_found(rows, where: str, printed: str, computed: str) -
 def test_what_is_right_is_said_to_be(rows) -> None:
     right = {row.where for row in rows if row.verdict == "right"}
     assert right == {"Table 4", "Proposition 5", "Proposition 6", "Table 3"}
-
-
-def test_the_papers_tables_were_typed_with_care() -> None:
-    assert len(tables.TAU_ACCURACY) == 16
-    assert len(tables.GRID) == len(tables.SMALL["token"]) + len(tables.SMALL["angular"]) == 18
-    for row in tables.GRID.values():
-        used, low, mean, high, _, _ = row
-        assert low <= mean <= high
-        assert low <= used <= high
-    for row in tables.TAU_ACCURACY.values():
-        assert all(wide >= narrow for wide, narrow in zip(row[:4], row[4:], strict=True))
 
 
 def test_a_markdown_row_has_five_cells(rows) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Parameter
 
 from auxmod import __version__
-from auxmod.cli import bench, demo, evaluate, theory, train
+from auxmod.cli import bench, demo, evaluate, grid, runs, sweep, theory, train
 from auxmod.cli.display import console
 from auxmod.errors import UserError
 
@@ -25,6 +25,8 @@ app = App(
 for command in (
     demo.demo,
     train.train,
+    sweep.sweep,
+    grid.grid,
     evaluate.evaluate,
     evaluate.predict,
     evaluate.data,
@@ -32,6 +34,7 @@ for command in (
     theory.theory,
 ):
     app.command(command, name="eval" if command is evaluate.evaluate else None)
+app.command(runs.app)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

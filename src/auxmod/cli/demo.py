@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from auxmod.cli.display import Bars, console, line_chart, percent, print_json, table
 from auxmod.cli.options import RUN, SWITCH, Device, Json, Quiet
 from auxmod.cli.train import free_path
+from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments.recipes import demo as demo_settings
 from auxmod.experiments.store import Run
@@ -102,9 +103,18 @@ def _show(runs: dict[str, Run], rows: list[dict[str, Any]], place: Path) -> None
     picture = _save_picture(runs, place)
     shown.print(f"\nThe same as a picture: {picture}" if picture else "")
     shown.print("Next:")
-    shown.print(f"  auxmod eval {place}/sparse --by zeros      # the covariate shift, made visible", markup=False)
-    shown.print(f"  auxmod predict {place}/aux {' '.join(map(str, range(1, config.problem.n + 1)))}", markup=False)
-    shown.print("  auxmod train --preset demo --method ladder  # more than one auxiliary modulus", markup=False)
+    for command, why in _next_commands(place, config):
+        shown.print(f"  {command}  # {why}", markup=False, soft_wrap=True)
+
+
+def _next_commands(place: Path, config: RunConfig) -> list[tuple[str, str]]:
+    n, q = config.problem.n, config.problem.q
+    numbers = " ".join(str(i * (q - 1) // (n - 1)) for i in range(n))
+    return [
+        (f"auxmod predict {place}/aux {numbers}", "ask it"),
+        (f"auxmod eval {place}/sparse --by zeros --distribution sparse", "the covariate shift, made visible"),
+        ("auxmod train --preset demo --method ladder", "more than one auxiliary modulus"),
+    ]
 
 
 def accuracy_curve(run: Run) -> list[tuple[float, float]]:

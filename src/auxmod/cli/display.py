@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 
@@ -40,8 +41,7 @@ class Bars:
         self.out = console(stderr=True)
         self.quiet, self.live = quiet, not quiet and self.out.is_terminal
         self.tasks: dict[str, Any] = {}
-        self.began = time.monotonic()
-        self.first: dict[str, int] = {}
+        self.first: dict[str, tuple[int, float]] = {}
         self.accuracy: dict[str, float] = {}
         self.bars = Progress(
             TextColumn("{task.description:>8}"),
@@ -64,12 +64,13 @@ class Bars:
         """A run has come this far."""
         if self.quiet:
             return
-        first = self.first.setdefault(name, step)
+        now = time.monotonic()
+        first, began = self.first.setdefault(name, (step, now))
         if accuracy is not None:
             self.accuracy[name] = accuracy
-        rate = (step - first) / max(1e-9, time.monotonic() - self.began)
         held_out = percent(self.accuracy[name]) if name in self.accuracy else "–"
-        status = f"loss {loss:.4f}  held-out {held_out:>7}  {rate:,.1f} steps/s"
+        rate = f"{(step - first) / (now - began):,.1f} steps/s" if step > first and now > began else ""
+        status = f"loss {loss:.4f}  held-out {held_out:>7}  {rate}".rstrip()
         if not self.live:
             if accuracy is not None:
                 self.out.print(f"{name}: step {step:,}/{steps:,}  {status}")
@@ -79,9 +80,14 @@ class Bars:
         self.bars.update(self.tasks[name], completed=step, status=status)
 
 
+def titled(title: str, body: Table) -> Group:
+    """A table under a title that may be longer than it is wide, such as a path."""
+    return Group(Text(title, style="bold"), body)
+
+
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """A table whose first column is text and whose others are figures."""
-    out = Table(title=title, title_justify="left", header_style="bold")
+    out = Table(title=title or None, title_justify="left", header_style="bold")
     for number, column in enumerate(columns):
         out.add_column(column, justify="left" if number == 0 else "right")
     for row in rows:
@@ -90,12 +96,15 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 
 def mapping(title: str, values: Mapping[str, Any]) -> Table:
-    """Names and values, one a line."""
-    return table(title, ("setting", "value"), [(name, str(value)) for name, value in values.items()])
+    """Names and values, one a line; what is empty is left out."""
+    rows = [(name, str(value)) for name, value in values.items() if value != ""]
+    out = table(title, ("setting", "value"), rows)
+    out.columns[1].justify = "left"
+    return out
 
 
 def line_chart(
-    series: Mapping[str, Sequence[tuple[float, float]]], height: int = 12, width: int = 60, top: float = 1.0
+    series: Mapping[str, Sequence[tuple[float, float]]], height: int = 11, width: int = 60, top: float = 1.0
 ) -> str:
     """Curves in braille dots, with rich colour tags: each name's (x, y) points, y from 0 to ``top``."""
     right = max((x for points in series.values() for x, _ in points), default=1.0) or 1.0
@@ -111,7 +120,7 @@ def line_chart(
     for r in range(height):
         cells = (f"[{owner[r, c]}]{chr(0x2800 + bits)}[/]" if (bits := dots[r][c]) else " " for c in range(width))
         label = f"{100 * top * (1 - r / (height - 1)):>4.0f} %"
-        lines.append(f"{label if r % 3 == 0 or r == height - 1 else '':>6} │{''.join(cells)}")
+        lines.append(f"{label if r % 2 == 0 else '':>6} │{''.join(cells)}")
     lines.append(f"{'':>6} └{'─' * width}\n{'':>8}0{'steps':^{width - 8}}{right:>7,.0f}")
     legend = "   ".join(f"[{colour}]●[/] {name}" for name, colour in zip(series, COLOURS, strict=False))
     return "\n".join([*lines, f"{'':>8}{legend}"])

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from auxmod.cli.display import console, percent, print_json, table
+from auxmod.cli.display import console, percent, print_json, table, titled
 from auxmod.cli.options import RUN, ConfigFile, Device, Json, Preset, RunFlags, numbers, resolve
 from auxmod.cli.train import scores_table
 from auxmod.config import Distribution, Fill, Problem
@@ -47,7 +47,7 @@ def evaluate(
     if json:
         return print_json({"run": str(run), "distribution": distribution, **scores})
     out = console()
-    out.print(scores_table(f"{run}, {distribution} inputs", scores))
+    out.print(scores_table(run, scores, distribution))
     if by:
         rows = [
             (
@@ -94,7 +94,7 @@ def predict(
     if json:
         return print_json(answers)
     lines = [(str(a["prediction"]), str(a["truth"]), f"{a['error']:.3f}") for a in answers]
-    console().print(table(f"{run}: sums mod {q}", ("prediction", "truth", "circular error"), lines))
+    console().print(titled(f"{run}, sums mod {q}", table("", ("prediction", "truth", "circular error"), lines)))
 
 
 def _rows(file: Path | None, problem: Problem) -> Any:

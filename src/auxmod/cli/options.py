@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import inspect
 import itertools
 import tomllib
@@ -37,12 +38,13 @@ RUN = _PANELS["run"]
 """The panel of flags that do not change what is learned."""
 
 
-def _field_docs(kind: type) -> dict[str, str]:
-    """The string under each field of a dataclass."""
+@functools.cache
+def _field_docs(name: str) -> dict[str, str]:
+    """The string under each field of the dataclass of this name."""
     body = next(
         node.body
         for node in ast.parse(inspect.getsource(config_module)).body
-        if isinstance(node, ast.ClassDef) and node.name == kind.__name__
+        if isinstance(node, ast.ClassDef) and node.name == name
     )
     docs = {}
     for field, after in itertools.pairwise(body):
@@ -61,17 +63,19 @@ def _flag_type(kind: Any) -> Any:
     return str if get_origin(kind) is tuple else kind
 
 
-def _make_flags() -> type:
+def make_flags(name: str, *, text: bool = False) -> type:
+    """A flag for each setting, of its own type; or as text, where it may be a list or a range of values."""
     fields: list[tuple[str, Any, Any]] = []
 
-    def add(name: str, kind: Any, group: str, text: str, default: str) -> None:
+    def add(name: str, kind: Any, group: str, doc: str, default: str) -> None:
         parameter = Parameter(
-            help=text, group=_PANELS[group], show_default=default or False, env_var=f"AUXMOD_{name.upper()}"
+            help=doc, group=_PANELS[group], show_default=default or False, env_var=f"AUXMOD_{name.upper()}"
         )
-        fields.append((name, Annotated[kind | None, parameter], dataclasses.field(default=None)))
+        hint = str if text else kind
+        fields.append((name, Annotated[hint | None, parameter], dataclasses.field(default=None)))
 
     for group, kind in GROUPS.items():
-        docs, hints = _field_docs(kind), get_type_hints(kind)
+        docs, hints = _field_docs(kind.__name__), get_type_hints(kind)
         for field in dataclasses.fields(kind):
             if field.name in HIDDEN:
                 continue
@@ -79,18 +83,19 @@ def _make_flags() -> type:
             if field.name == "method":
                 default = "aux, or custom with --moduli"
             add(field.name, _flag_type(hints[field.name]), group, docs.get(field.name, ""), default)
-        for name, (extra, place, text, default) in _EXTRA.items():
+        for extra, (extra_kind, place, doc, default) in _EXTRA.items():
             if place == group:
-                add(name, extra, group, text, default)
-    made = dataclasses.make_dataclass("RunFlags", fields, kw_only=True)
+                add(extra, extra_kind, group, doc, default)
+    made = dataclasses.make_dataclass(name, fields, kw_only=True)
     made.__module__ = __name__  # else cyclopts takes it for a built-in type
     return made
 
 
 if TYPE_CHECKING:
     RunFlags = Any
+    SweepFlags = Any
 else:
-    RunFlags = _make_flags()
+    RunFlags, SweepFlags = make_flags("RunFlags"), make_flags("SweepFlags", text=True)
 
 _PRESET_HELP = "Fill every setting not given: demo for two CPU cores, paper as it has it, best as learned best."
 _CONFIG_HELP = "A TOML file of settings. Each can also come from the environment, as AUXMOD_<SETTING>."
@@ -109,9 +114,15 @@ Json = Annotated[bool, SWITCH, Parameter(name="--json", help="Print the result a
 Quiet = Annotated[bool, SWITCH, Parameter(help="No progress.", group=RUN)]
 
 
+def given_axes(flags: Any, file: Path | None = None) -> dict[str, Any]:
+    """What the user said of each setting, as it was said: where that is text, a value, a list or a range."""
+    said = {} if flags is None else {k: v for k, v in vars(flags).items() if v is not None}
+    return (_read_toml(file) if file else {}) | said
+
+
 def given_settings(flags: Any, file: Path | None) -> dict[str, Any]:
     """What the user said, by flag, environment or file."""
-    said = {} if flags is None else {k: v for k, v in vars(flags).items() if v is not None}
+    said = given_axes(flags)
     for name in ("moduli", "weights"):
         if name in said:
             said[name] = numbers(said[name], f"--{name}")

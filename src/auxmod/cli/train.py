@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from auxmod.cli.display import Bars, console, mapping, percent, print_json, table
+from auxmod.cli.display import Bars, console, mapping, percent, print_json, table, titled
 from auxmod.cli.options import RUN, SWITCH, ConfigFile, Device, Json, Preset, Quiet, RunFlags, given_settings
 from auxmod.config import RunConfig
 from auxmod.errors import require
@@ -50,7 +50,7 @@ def train(
     result = _train(run, chosen, resume, checkpoint_every, quiet)
     if json:
         return print_json({"run": str(run.path), "hash": run_config.hash, **result})
-    console().print(scores_table(f"{run.path}", result))
+    console().print(scores_table(run.path, result))
 
 
 def _resumed(out: Path | None, said: dict[str, Any]) -> Run:
@@ -103,11 +103,12 @@ def _train(run: Run, device: Any, resume: bool, checkpoint_every: int, quiet: bo
     return run.result or {}
 
 
-def scores_table(title: str, scores: dict[str, Any]) -> Any:
+def scores_table(run: Path, scores: dict[str, Any], distribution: str = "uniform") -> Any:
     """Accuracies, each beside its chance level."""
     rows = [("match", percent(scores["match"]), percent(scores["chance"]))]
     rows += [(f"τ = {tau}", percent(share), percent(scores["tau_chance"][tau])) for tau, share in scores["tau"].items()]
-    return table(f"{title}  ({scores['samples']:,} inputs)", ("accuracy", "model", "chance"), rows)
+    title = f"{run} on {scores['samples']:,} {distribution} inputs"
+    return titled(title, table("", ("accuracy", "model", "chance"), rows))
 
 
 def _describe(config: RunConfig, device: str, as_json: bool) -> None:

@@ -1,13 +1,25 @@
-"""Learning curves as a matplotlib figure. Raises ImportError where matplotlib is not installed."""
+"""Learning curves as matplotlib figures: of runs one has at hand, and of both methods at equal data and compute."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from auxmod.config import RunConfig
+from auxmod.experiments import recipes
+from auxmod.reporting import results
+from auxmod.reporting.looks import COLOURS, FAINT, INK, TITLE, blank, clean
+from auxmod.reporting.render import amount
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DASHED, DOTTED = (0, (4, 2)), (0, (2, 2))
 
 
 def accuracy_figure(curves: Mapping[str, Sequence[tuple[float, float]]], title: str = "") -> Any:
-    """Match accuracy against steps, a line for each name."""
+    """Match accuracy against steps, a line for each name. Raises ImportError where matplotlib is not installed."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 3.6), layout="constrained")
@@ -19,3 +31,67 @@ def accuracy_figure(curves: Mapping[str, Sequence[tuple[float, float]]], title: 
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
+
+
+# ---- equal data, equal compute ----------------------------------------------------------------------------
+
+
+def equal_figure(preset: str, stored: results.Index) -> Figure:
+    """Accuracy against steps, both methods: at equal data, and at equal compute, which the paper never separates."""
+    figure = blank(11.4, 6.6)
+    panels = figure.subplots(len(recipes.CURVE_SIZES), 2, sharey=True)
+    few, many = amount(recipes.SMALL), amount(recipes.LARGE)
+    for (embedding, (n, q)), (left, right) in zip(recipes.CURVE_SIZES, panels, strict=True):
+        short, more, long = _paces(preset, embedding, (n, q))
+        _lines(left, stored, {f"{few} samples, 10 epochs": short})
+        _lines(right, stored, {f"{many} samples, 10 epochs": more, f"{few} samples, 100 epochs": long})
+        left.set_title(f"{embedding}, N = {n}, q = {q}: equal data, {few} samples", **TITLE)
+        right.set_title(f"equal compute, {more['aux'].training.steps:,} steps", **TITLE)
+        left.set_ylabel("held-out match accuracy (%)")
+    for axes in panels[-1]:
+        axes.set_xlabel("training steps")
+    figure.suptitle(f"preset {preset}", fontsize=9, color=FAINT, x=0.995, ha="right")
+    _legend(figure)
+    return figure
+
+
+def _paces(preset: str, embedding: str, size: tuple[int, int]) -> list[dict[str, RunConfig]]:
+    """Both methods' runs: few samples, many, and few for as many steps as many take."""
+    paces: list[dict[str, RunConfig]] = [{}, {}, {}]
+    for number, (variant, run) in enumerate(recipes.curves(preset)):
+        if (run.model.embedding, (run.problem.n, run.problem.q)) == (embedding, size):
+            paces[number % 3][variant] = run
+    return paces
+
+
+def _lines(axes: Axes, stored: results.Index, paces: Mapping[str, Mapping[str, RunConfig]]) -> None:
+    """Each run's mean over seeds, the seeds faint behind it; what is not run is named."""
+    absent = []
+    for (name, runs), dashes in zip(paces.items(), ("-", DASHED), strict=False):
+        for variant, run in runs.items():
+            style: dict[str, Any] = {"color": COLOURS[variant], "linestyle": dashes}
+            for seed in results.curves(stored, run):
+                axes.plot(*zip(*seed, strict=True), linewidth=0.8, alpha=0.35, **style)
+            mean = results.mean_curve(stored, run)
+            axes.plot([step for step, _ in mean], [share for _, share in mean], linewidth=2.2, **style)
+            absent += [] if mean else [f"{variant}, {name}"]
+            axes.axhline(results.chance(run), color=FAINT, linewidth=1, linestyle=DOTTED, zorder=0)
+            axes.set(ylim=(0, 102), xlim=(0, run.training.steps))
+    if absent:
+        place: dict[str, Any] = {"transform": axes.transAxes, "ha": "center", "va": "center"}
+        axes.text(0.5, 0.55, "not run:\n" + "\n".join(absent), fontsize=8.5, color=FAINT, **place)
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
+    clean(axes)
+
+
+def _legend(figure: Figure) -> None:
+    from matplotlib.lines import Line2D
+
+    few, many = amount(recipes.SMALL), amount(recipes.LARGE)
+    marks = [Line2D([], [], color=COLOURS[name], linewidth=2.2, label=name) for name in ("aux", "sparse")]
+    marks += [
+        Line2D([], [], color=INK, linewidth=2, label=f"10 epochs ({few} left, {many} right)"),
+        Line2D([], [], color=INK, linewidth=2, linestyle=DASHED, label=f"{few} samples, 100 epochs"),
+        Line2D([], [], color=FAINT, linewidth=1, linestyle=DOTTED, label="chance"),
+    ]
+    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False, labelcolor=INK)

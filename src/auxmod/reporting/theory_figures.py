@@ -1,28 +1,27 @@
 """The theory's figures: the gap bound against N, ρ over (K, r), and the wrap laws of four methods side by side.
 
-Each function returns a matplotlib `Figure` (no pyplot, no global state); :func:`save` writes one by its suffix.
+Each function returns a matplotlib `Figure` (no pyplot, no global state); `looks.save` writes one by its suffix.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from auxmod.config import Fill
-from auxmod.errors import UserError, require
+from auxmod.errors import require
 from auxmod.problem import laws, theory
+from auxmod.reporting.looks import COLOURS, FAINT, INK, blank, clean, save
 from auxmod.settings import resolve_method
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMATS = ("png", "svg", "pdf")
-INK, FAINT = "#22272e", "#8b949e"
-COLOURS = {"naive": "#6e7781", "aux": "#e8743b", "ladder": "#2a9d8f", "sparse": "#3b6fb6"}
+__all__ = ["figures", "gap_figure", "rho_figure", "save", "wrap_figure"]
+
 SIZES = (2, 4, 8, 16, 32, 64, 128, 256)
 LEAST = 1e-3
 """Wrap counts that no method reaches with this probability are not drawn."""
@@ -37,24 +36,12 @@ def figures(n: int, q: int, moduli: theory.Moduli, weights: theory.Weights, fill
     }
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG, SVG or PDF, whichever its name ends in; the same figure gives the same file."""
-    from matplotlib import rc_context
-
-    kind = path.suffix.lower().lstrip(".")
-    require(kind in FORMATS, f"{path} does not end in .png, .svg or .pdf: choose one of these.")
-    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with rc_context({"svg.hashsalt": "auxmod"}):
-        figure.savefig(path, dpi=160, metadata=dates.get(kind))
-
-
 # ---- the gap bound ----------------------------------------------------------------------------------------
 
 
 def gap_figure(moduli: Sequence[int] = (5, 17, 47, 113, 433, 3329)) -> Figure:
     """(1−1/q)^N against N for several q (Figure 1a), beside what the training law allows."""
-    figure = _blank(9.6, 4.0)
+    figure = blank(9.6, 4.0)
     left, right = figure.subplots(1, 2, sharex=True)
     sizes = np.unique(np.geomspace(1, SIZES[-1], 60).astype(int))
     for q, shade in zip(moduli, _shades(len(moduli)), strict=True):
@@ -73,7 +60,7 @@ def gap_figure(moduli: Sequence[int] = (5, 17, 47, 113, 433, 3329)) -> Figure:
         axes.set_xscale("log", base=2)
         axes.set(xlabel="terms N", xlim=(1, SIZES[-1]))
         axes.set_xticks([1, *SIZES], map(str, [1, *SIZES]))
-        _clean(axes)
+        clean(axes)
     return figure
 
 
@@ -96,7 +83,7 @@ def rho_figure(n: int, q: int, fill: Fill = "zero") -> Figure:
     printed = [[theory.rho((1, k), (1 - r, r)) for k in ks] for r in rs]
     exact = [[theory.rho_exact(n, q, (1, k), (1 - r, r), fill) for k in ks] for r in rs]
     require(exact[0][0] is not None, f"--n is {n}, but ρ compares wraps, which need --n 2 or more.")
-    figure = _blank(10.4, 4.7)
+    figure = blank(10.4, 4.7)
     left, right = figure.subplots(1, 2, sharey=True)
     left.set(title="ρ as printed: any N, any q", ylabel="r, the weight of Kq")
     right.set_title(f"exact: floors kept, N = {n}, q = {q}")
@@ -130,7 +117,7 @@ def _heatmap(axes: Axes, values: Any, contour: Sequence[tuple[float, float]]) ->
     axes.set(
         xlim=(1.5, 10.5), ylim=(0.05, 0.95), xlabel="K", xticks=range(2, 11), yticks=[r / 10 for r in range(1, 10)]
     )
-    _clean(axes, grid=False)
+    clean(axes, grid=False)
     axes.spines[:].set_visible(False)
     return image
 
@@ -149,7 +136,7 @@ def wrap_figure(n: int, q: int, moduli: theory.Moduli, weights: theory.Weights, 
     }
     last = max(d for _, law in named.values() for d, p in enumerate(law) if p >= LEAST)
     bar = 0.82 if last <= 60 else 1.0  # gaps between many bars would flicker
-    figure = _blank(11.2, 3.5)
+    figure = blank(11.2, 3.5)
     for axes, (name, (title, law)) in zip(figure.subplots(1, 4, sharex=True, sharey=True), named.items(), strict=True):
         axes.bar(range(last + 1), (law + [0.0] * last)[: last + 1], width=bar, color=COLOURS[name])
         mean = sum(d * p for d, p in enumerate(law))
@@ -158,7 +145,7 @@ def wrap_figure(n: int, q: int, moduli: theory.Moduli, weights: theory.Weights, 
         _name_mean(axes, mean, left=mean > 0.6 * last)
         axes.set(xlabel="wraps of a label", xlim=(-0.6, last + 0.6))
         axes.xaxis.get_major_locator().set_params(integer=True)
-        _clean(axes)
+        clean(axes)
     figure.axes[0].set_ylabel("probability")
     figure.suptitle(f"N = {n}, q = {q}", x=0.005, ha="left", fontsize=10, color=FAINT)
     return figure
@@ -179,14 +166,6 @@ def _mixture_name(moduli: theory.Moduli, weights: theory.Weights) -> str:
 # ---- looks ------------------------------------------------------------------------------------------------
 
 
-def _blank(width: float, height: float) -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UserError("Figures need matplotlib: install it with pip install 'auxmod[plot]'.") from None
-    return Figure(figsize=(width, height), layout="constrained", facecolor="white")
-
-
 def _shades(count: int) -> list[Any]:
     from matplotlib import colormaps
 
@@ -195,14 +174,3 @@ def _shades(count: int) -> list[Any]:
 
 def _arrow() -> dict[str, Any]:
     return {"arrowstyle": "-", "color": FAINT, "linewidth": 1}
-
-
-def _clean(axes: Axes, grid: bool = True) -> None:
-    axes.title.set(fontsize=10.5, fontweight="bold")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(FAINT)
-    axes.tick_params(colors=INK, labelsize=8.5, length=0 if not grid else 3)
-    axes.minorticks_off()
-    if grid:
-        axes.grid(axis="y", color="#d8dee4", linewidth=0.7)
-        axes.set_axisbelow(True)

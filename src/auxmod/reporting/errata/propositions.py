@@ -7,6 +7,7 @@ import math
 
 from auxmod.problem import laws, theory
 from auxmod.reporting.errata.finding import Finding
+from auxmod.reporting.published import GAP
 
 # ---- Proposition 1 ----------------------------------------------------------------------------------------
 
@@ -34,11 +35,7 @@ def _gap_proposition() -> list[Finding]:
 
 
 def _gap_table() -> list[Finding]:
-    printed = {
-        17: (0.61, 0.38, 0.23, 0.14), 23: (0.70, 0.49, 0.34, 0.24),
-        47: (0.84, 0.71, 0.60, 0.50), 113: (0.93, 0.87, 0.81, 0.75),
-    }  # fmt: skip
-    cells = [(n, q, v) for q, column in printed.items() for n, v in zip((8, 16, 24, 32), column, strict=True)]
+    cells = [(n, q, v) for n, line in GAP.items() for q, v in line.items()]
     wrong = [(n, q, v) for n, q, v in cells if abs(theory.gap_bound(n, q) - v) > 0.005]
     return [
         *(

@@ -1,0 +1,183 @@
+"""`auxmod grid`: the paper's search for K and r, as one ensemble, and its choice."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
+
+from auxmod.cli.display import Bars, console, percent, print_json
+from auxmod.cli.options import RUN, ConfigFile, Device, Json, Preset, Quiet, SweepFlags, given_axes
+from auxmod.cli.sweep import DEFAULT_RESULTS, CheckpointEvery, ResultsFile, RetryFailed, rows_of, run, runs_of
+from auxmod.cli.train import default_path, scores_table
+from auxmod.cli.watch import stop_when_asked
+from auxmod.config import RunConfig
+from auxmod.errors import require
+from auxmod.experiments.ranges import alternatives, expand
+from auxmod.experiments.store import Run
+from auxmod.settings import build, flatten
+
+GRID = {"k": "4:9", "r": "0.1:0.4:0.1"}
+"""What the paper searches."""
+Pair = tuple[int, float]
+
+
+def grid(
+    flags: Annotated[SweepFlags | None, Parameter(name="*")] = None,
+    *,
+    then_samples: Annotated[
+        int | None, Parameter(help="Train a run of its own with the choice, on so many samples.", group=RUN)
+    ] = None,
+    out: Annotated[
+        Path | None, Parameter(help="That run's directory. [default: runs/<name>]", group=RUN, show_default=False)
+    ] = None,
+    results: ResultsFile = DEFAULT_RESULTS,
+    preset: Preset = None,
+    config: ConfigFile = None,
+    device: Device = "auto",
+    checkpoint_every: CheckpointEvery = 1000,
+    retry_failed: RetryFailed = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Search for K and r as the paper does: train every pair of a grid, and choose by held-out accuracy.
+
+    K is 4 to 9 and r 0.1 to 0.4 unless --k and --r say otherwise; several seeds are averaged. Held-out inputs are
+    neither trained nor tested on, so the choice does not flatter the test accuracy beside it.
+
+    Example: auxmod grid --n 16 --q 97 --preset best --then-samples 1_000_000
+    """
+    axes = GRID | given_axes(None, config) | given_axes(flags)
+    for name, given in axes.items():
+        single = name in ("k", "r", "seed") or len(alternatives(name, given)) == 1
+        require(single, f"--{name.replace('_', '-')} has several values, but a grid is of --k and --r (and --seed).")
+    configs = runs_of(expand(axes), preset)
+    longer = _longer(configs[0], then_samples, out)
+    run(configs, results, device, checkpoint_every=checkpoint_every, retry_failed=retry_failed, quiet=quiet)
+    found = summary(configs, rows_of(configs, results))
+    if not json:
+        _show(found)
+    require_choice(found)
+    made = _train_longer(found["best"], longer, out, device, quiet) if longer else None
+    if json:
+        print_json(found | ({"then": {"run": str(made.path), **(made.result or {})}} if made else {}))
+    elif made:
+        console().print(scores_table(made.path, made.result or {}))
+
+
+def summary(configs: Sequence[RunConfig], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Each pair's figures, means over its seeds, and the best pair by held-out accuracy: of equals, the first."""
+    from auxmod.problem.theory import rho
+
+    pairs: dict[Pair, list[Mapping[str, Any]]] = {}
+    for config, row in zip(configs, rows, strict=True):
+        pairs.setdefault((config.method.moduli[1], config.method.weights[1]), []).append(row)
+    cells: list[dict[str, Any]] = []
+    for (k, r), its in pairs.items():
+        done = [row for row in its if "scores" in row]
+        figures = {
+            "validation": statistics.fmean(row["validation"] for row in done) if done else None,
+            "match": statistics.fmean(row["scores"]["match"] for row in done) if done else None,
+        }
+        cells.append({"k": k, "r": r, "rho": rho((1, k), (1 - r, r)), "seeds": len(done), **figures})
+    measured = [cell for cell in cells if cell["validation"] is not None]
+    best = max(measured, key=lambda cell: cell["validation"], default=None)
+    first = configs[0]
+    return {
+        **{"n": first.problem.n, "q": first.problem.q, "samples": first.training.samples},
+        "chance": next((row["scores"]["chance"] for row in rows if "scores" in row), None),
+        "failed": sum("failed" in row for row in rows),
+        "cells": cells,
+        "best": best,
+        "equals": sum(best is not None and cell["validation"] == best["validation"] for cell in measured),
+    }
+
+
+def require_choice(found: Mapping[str, Any]) -> None:
+    if found["best"] is None:
+        raise RuntimeError("Every cell of the grid failed, so there is no choice: --retry-failed tries them again.")
+
+
+# -- the longer run -------------------------------------------------------------------------------------------
+
+
+def _longer(config: RunConfig, samples: int | None, out: Path | None) -> RunConfig | None:
+    """The run to hand the choice on to, checked before the search rather than after it."""
+    require(samples is not None or out is None, "--out is the place of the longer run: give --then-samples with it.")
+    require(out is None or not out.exists(), f"{out} exists already: choose another --out.")
+    if samples is None:
+        return None
+    require(not config.training.data, "--then-samples draws samples, but --data names a file of them: give one.")
+    return build(**flatten(config) | {"samples": samples})
+
+
+def _train_longer(best: Mapping[str, Any], longer: RunConfig, out: Path | None, device: str, quiet: bool) -> Run:
+    from auxmod.experiments.single import create_run, train_run
+    from auxmod.learning.engine import Progress
+    from auxmod.learning.precision import resolve_device
+
+    k, r = best["k"], best["r"]
+    config = build(**flatten(longer) | {"moduli": (1, k), "weights": (1 - r, r)})
+    chosen = resolve_device(device)
+    made = create_run(out or default_path(config), config, chosen)
+    with stop_when_asked() as stopping, Bars(quiet) as bars:
+        for event in train_run(made, chosen, stopping=stopping):
+            if isinstance(event, Progress):
+                accuracy = event.accuracy[0] if event.accuracy else None
+                bars.show(config.method.method, event.step, event.steps, event.loss[0], accuracy)
+    return made
+
+
+# -- the heatmap ----------------------------------------------------------------------------------------------
+
+
+def _show(found: Mapping[str, Any]) -> None:
+    out = console()
+    out.print(heatmap(found))
+    best = found["best"]
+    if found["failed"]:
+        out.print(f"[red]{found['failed']} cells failed and are left out.[/]")
+    if best is not None:
+        out.print(
+            f"The choice: [bold]--k {best['k']} --r {best['r']:g}[/], {percent(best['validation'])} held-out, "
+            f"{percent(best['match'])} on the test inputs (chance {percent(found['chance'])})."
+        )
+    if found["equals"] > 1:
+        out.print(f"{found['equals']} pairs are as good as it; of those it is the first.")
+
+
+def heatmap(found: Mapping[str, Any]) -> Table:
+    """Held-out accuracy over K and r, with ρ below each."""
+    cells = {(cell["k"], cell["r"]): cell for cell in found["cells"]}
+    ks, rs = sorted({k for k, _ in cells}), sorted({r for _, r in cells})
+    title = f"Held-out match accuracy, N = {found['n']}, q = {found['q']}, {found['samples']:,} samples"
+    caption = f"ρ below each; chance {percent(found['chance'])}" if found["chance"] is not None else None
+    out = Table(title=title, caption=caption, title_justify="left", caption_justify="left", padding=0, show_edge=False)
+    out.add_column("r \\ K", justify="right")
+    for k in ks:
+        out.add_column(str(k), justify="center", min_width=10)
+    for r in rs:
+        out.add_row(f"{r:g} ", *(_cell(cells.get((k, r)), found["best"]) for k in ks))
+    return out
+
+
+def _cell(cell: Mapping[str, Any] | None, best: Mapping[str, Any] | None) -> Text:
+    if cell is None or cell["validation"] is None:
+        return Text("  failed  \n" if cell else "", style="red")
+    share = cell["validation"]
+    mark = "*" if cell is best else " "
+    return Text(f"{percent(share) + mark:^10}\n{'ρ ' + format(cell['rho'], '.2f'):^10}", style=_colour(share))
+
+
+def _colour(share: float) -> str:
+    """From dark blue at 0 through green to yellow at 1, with ink that can be read on it."""
+    stops = ((68, 1, 84), (49, 104, 142), (53, 183, 121), (253, 231, 37))
+    place = min(max(share, 0.0), 1.0) * (len(stops) - 1)
+    i = min(int(place), len(stops) - 2)
+    red, green, blue = (round(a + (b - a) * (place - i)) for a, b in zip(stops[i], stops[i + 1], strict=True))
+    return f"{'black' if share > 0.6 else 'white'} on rgb({red},{green},{blue})"

@@ -1,0 +1,186 @@
+"""`auxmod runs`: what is in the store, listed, shown, removed and compared."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+from rich.markup import escape
+
+from auxmod.cli.display import COLOURS, console, line_chart, mapping, percent, print_json, table
+from auxmod.cli.options import SWITCH, Json
+from auxmod.errors import UserError, require
+from auxmod.experiments import catalogue
+from auxmod.experiments.catalogue import Entry
+from auxmod.experiments.store import CONFIG, METRICS, PROVENANCE, RESULT, Run
+
+app = App(name="runs", help="What is in the store: run directories, and the cells of results files.")
+STORE = Path("runs")
+Store = Annotated[Path, Parameter(help="A directory of runs and results files, or one results file.")]
+Where = Annotated[str | None, Parameter(help="Conditions, such as method=aux,n=16,match>0.9.")]
+COLUMNS = ("state", "method", "n", "q", "k", "r", "samples", "seed", "match", "chance")
+FILES = (CONFIG, METRICS, PROVENANCE, RESULT, "model.safetensors", "state.safetensors")
+"""What a run directory holds."""
+
+
+@app.command(name="list")
+def list_(
+    store: Store = STORE,
+    /,
+    *,
+    where: Where = None,
+    sort: Annotated[str | None, Parameter(help="A setting or figure to sort by, the largest first.")] = None,
+    reverse: Annotated[bool, SWITCH, Parameter(help="The smallest first.")] = False,
+    json: Json = False,
+) -> None:
+    """List the runs and cells of a store."""
+    entries = _chosen(store, where, sort, reverse)
+    if json:
+        return print_json([_plain(entry) for entry in entries])
+    asked = [*([sort] if sort else []), *(name for name, _, _ in catalogue.conditions(where))]
+    columns = [name for name in dict.fromkeys((*COLUMNS, *asked)) if name != "name"]
+    rows = [(escape(entry.name), *(_figure(name, entry.summary[name]) for name in columns)) for entry in entries]
+    console().print(table(f"{len(entries)} of {store}", ("run", *columns), rows))
+
+
+@app.command
+def show(name: str, /, *, store: Store = STORE, json: Json = False) -> None:
+    """Show one run: its settings, figures, origin and learning curve.
+
+    Parameters
+    ----------
+    name: str
+        Its directory, or the beginning of its hash.
+    """
+    entry = catalogue.lookup(store, name)
+    curve = entry.curve()
+    if json:
+        return print_json({**entry.row, "name": entry.name, "state": entry.state, "curve": curve})
+    out = console()
+    out.print(mapping(f"{entry.name}: {entry.state}", entry.settings))
+    figures = {n: _figure(n, entry.summary[n]) for n in catalogue.FIGURES if entry.summary[n] is not None}
+    if "failed" in entry.row:
+        figures["failed"] = str(entry.row["failed"])
+    if figures:
+        out.print(mapping("Figures", figures))
+    if entry.row.get("provenance"):
+        out.print(mapping("Made with", entry.row["provenance"]))
+    if curve:
+        out.print("Held-out match accuracy")
+        out.print(line_chart({"": curve}))
+
+
+@app.command
+def rm(
+    runs: list[Path],
+    /,
+    *,
+    yes: Annotated[bool, SWITCH, Parameter(help="Do not ask.")] = False,
+) -> None:
+    """Delete run directories; whatever is not one, or holds something else besides, is refused.
+
+    Parameters
+    ----------
+    runs: list[Path]
+        Their directories.
+    """
+    chosen = [_removable(path) for path in runs]
+    if not yes:
+        require(sys.stdin.isatty(), f"This deletes {len(chosen)} runs for good: add --yes to do so.")
+        names = ", ".join(str(run.path) for run in chosen)
+        if input(f"Delete {names} for good? [y/N] ").strip().lower() not in ("y", "yes"):
+            return console().print("Nothing was deleted.")
+    for run in chosen:
+        for path in run.path.iterdir():
+            path.unlink()
+        run.path.rmdir()
+        console().print(f"deleted: {run.path}", markup=False)
+
+
+def _removable(path: Path) -> Run:
+    run = Run.open(path)
+    require(not path.is_symlink(), f"{path} is a link: name the run's own directory.")
+    _ = run.config  # a configuration of ours, or a sentence
+    other = [each.name for each in sorted(path.iterdir()) if each.is_dir() or not _is_ours(each.name)]
+    require(not other, f"{path} holds more than a run ({', '.join(other[:3])}): move that away first.")
+    return run
+
+
+def _is_ours(name: str) -> bool:
+    """A run's file, or what a kill left of one that was being written."""
+    return name in FILES or any(name.startswith(f".{file}.") for file in FILES)
+
+
+@app.command
+def compare(
+    names: list[str] | None = None,
+    /,
+    *,
+    store: Store = STORE,
+    where: Where = None,
+    out: Annotated[Path | None, Parameter(help="Draw the curves into this file (.png, .svg, .pdf).")] = None,
+    json: Json = False,
+) -> None:
+    """Put the learning curves of several runs on one plot.
+
+    Parameters
+    ----------
+    names: list[str]
+        Their directories, or the beginnings of their hashes; or else --where says which.
+    """
+    require(bool(names) or where is not None, "Name the runs to compare, or choose them with --where.")
+    entries = [catalogue.lookup(store, name) for name in names] if names else _chosen(store, where, "match", False)
+    drawn = [entry for entry in entries if entry.curve()]
+    require(bool(drawn), "None of these runs has a learning curve yet: there is nothing to compare.")
+    curves = dict(zip(catalogue.labels(drawn), (entry.curve() for entry in drawn), strict=True))
+    if out:
+        _draw(curves, out)
+    if json:
+        labelled = zip(curves.items(), drawn, strict=True)
+        return print_json([_plain(entry) | {"label": label, "curve": curve} for (label, curve), entry in labelled])
+    shown = console()
+    if len(curves) > len(COLOURS):
+        shown.print(f"The first {len(COLOURS)} of {len(curves)}; --out draws them all.")
+    shown.print("Held-out match accuracy")
+    shown.print(line_chart({escape(label): curve for label, curve in list(curves.items())[: len(COLOURS)]}))
+    if out:
+        shown.print(f"drawn: {out}", markup=False)
+
+
+def _draw(curves: dict[str, list[tuple[float, float]]], out: Path) -> None:
+    from auxmod.reporting.curves import accuracy_figure
+
+    require(out.suffix in (".png", ".svg", ".pdf"), f"--out is {out}, but must end in .png, .svg or .pdf.")
+    require(not out.exists(), f"{out} exists already: choose another --out.")
+    try:
+        accuracy_figure(curves).savefig(out, dpi=150)
+    except ImportError:
+        raise UserError("--out needs matplotlib: install it with pip install 'auxmod[plot]'.") from None
+    except OSError as error:
+        raise UserError(f"{out} cannot be written ({error.strerror}): choose another --out.") from None
+
+
+# -- choosing and printing ------------------------------------------------------------------------------------
+
+
+def _chosen(store: Path, where: str | None, sort: str | None, reverse: bool) -> list[Entry]:
+    entries, notes = catalogue.find(store)
+    for note in notes:
+        console(stderr=True).print(f"Left out: {note}", markup=False, soft_wrap=True)
+    return catalogue.arrange(catalogue.select(entries, where), sort, reverse)
+
+
+def _plain(entry: Entry) -> dict[str, Any]:
+    return entry.summary | ({"failed": entry.row["failed"]} if "failed" in entry.row else {})
+
+
+def _figure(name: str, value: Any) -> str:
+    if value is None:
+        return "–"
+    if name in ("match", "chance", "validation"):
+        return percent(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return f"{value:g}" if isinstance(value, float) else escape(str(value))

@@ -1,0 +1,156 @@
+"""A sweep as it goes: cells done, running and failed, and the time left; and a Ctrl-C that saves first."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from auxmod.cli.display import console, percent
+
+if TYPE_CHECKING:
+    from auxmod.experiments.ensembles import Started
+    from auxmod.experiments.sweep import Event, Standing
+
+
+@contextlib.contextmanager
+def stop_when_asked() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C was pressed; a second one does not wait."""
+    asked: list[int] = []
+
+    def ask(number: int, frame: Any) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield lambda: bool(asked)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Watch:
+    """Two bars, for the cells and for the ensemble in training; or plain lines where nobody is watching."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        self.out = console(stderr=True)
+        self.quiet, self.live = quiet, not quiet and self.out.is_terminal
+        self.standing: Standing | None = None
+        self.running: Started | None = None
+        self.began: float | None = None
+        self.worked, self.at = 0.0, 0
+        """FLOPs of the ensembles that this process has ended; the step of the one in training."""
+        self.bars = Progress(
+            TextColumn("{task.description:>8}"),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[status]}"),
+            console=self.out,
+            disable=not self.live,
+        )
+        self.tasks = {name: self.bars.add_task(name, total=None, status="") for name in ("cells", "steps")}
+
+    def __enter__(self) -> Self:
+        self.bars.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.bars.stop()
+
+    def see(self, event: Event) -> None:
+        """Something has happened."""
+        from auxmod.experiments.ensembles import Ended, Notice, Started
+        from auxmod.experiments.sweep import Standing
+
+        if isinstance(event, Standing):
+            self._stand(event)
+        elif isinstance(event, Notice):
+            self._say(f"[yellow]{escape(event.sentence)}[/]")
+        elif isinstance(event, Started):
+            self._start(event)
+        elif isinstance(event, Ended):
+            self._end(event.rows)
+        else:
+            self._go_on(event)
+
+    def _say(self, line: str) -> None:
+        if not self.quiet:
+            self.bars.console.print(line, soft_wrap=True)
+
+    def _stand(self, standing: Standing) -> None:
+        if standing != self.standing and standing.elsewhere == standing.total - standing.done - standing.failed > 0:
+            self._say(f"Waiting for {standing.elsewhere} cells that other processes train.")
+        self.standing = standing
+        self._show_cells()
+
+    def _start(self, event: Started) -> None:
+        from auxmod.experiments.packing import work
+
+        self.began = self.began or time.monotonic()
+        self.running, self.at = event, event.step
+        self.work, self.best = float(sum(map(work, event.configs))), ""
+        first = event.configs[0]
+        self._say(
+            f"{len(event.configs)} cells of N = {first.problem.n}, {first.model.embedding}, "
+            f"{first.training.samples:,} samples: steps {event.step:,} to {event.steps:,}."
+        )
+        self.bars.update(self.tasks["steps"], total=event.steps, completed=event.step, status="")
+        self._show_cells()
+
+    def _go_on(self, event: Any) -> None:
+        self.at = event.step
+        alive = [a for a, dead in zip(event.accuracy or [], event.dead, strict=bool(event.accuracy)) if dead is None]
+        best = f"best held-out {percent(max(alive))}" if alive else ""
+        if self.live:
+            self.best = best or self.best
+            self.bars.update(self.tasks["steps"], completed=event.step, status=self.best)
+            self._show_cells()
+        elif alive:
+            self._say(f"step {event.step:,}/{event.steps:,}  {best}  {self._status()}")
+
+    def _end(self, rows: list[dict[str, Any]]) -> None:
+        if self.running:
+            self.worked += self.work * (1 - self.running.step / self.running.steps)
+        self.running = None
+        failed = [row for row in rows if "failed" in row]
+        for row in failed:
+            self._say(f"[red]Cell {row['hash']} failed.[/] {escape(str(row['failed']))}")
+        if not self.live:
+            self._say(f"{len(rows) - len(failed)} cells done, {len(failed)} failed.")
+
+    # -- cells ------------------------------------------------------------------------------------------------
+
+    def _show_cells(self) -> None:
+        if self.standing is not None:
+            finished = self.standing.done + self.standing.failed
+            self.bars.update(self.tasks["cells"], total=self.standing.total, completed=finished, status=self._status())
+
+    def _status(self) -> str:
+        assert self.standing is not None
+        running = len(self.running.configs) if self.running else 0
+        parts = {"running": running, "elsewhere": self.standing.elsewhere, "failed": self.standing.failed}
+        shown = [f"{count} {name}" for name, count in parts.items() if count]
+        left = self._seconds_left()
+        return ", ".join(shown + ([f"about {duration(left)} left"] if left is not None else []))
+
+    def _seconds_left(self) -> float | None:
+        """What is left of the sweep's arithmetic, at the rate seen so far."""
+        if self.running is None or self.standing is None or self.began is None:
+            return None
+        share, before = self.at / self.running.steps, self.running.step / self.running.steps
+        worked, elapsed = self.worked + self.work * (share - before), time.monotonic() - self.began
+        return (self.standing.work_left - self.work * share) * elapsed / worked if worked > 0 else None
+
+
+def duration(seconds: float) -> str:
+    """90 → 90 s; 600 → 10 min; 9000 → 2.5 h."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

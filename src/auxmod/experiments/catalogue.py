@@ -1,0 +1,164 @@
+"""What is in a store: run directories and rows of results files, found, filtered, sorted. Standard library only."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from auxmod.checked import number
+from auxmod.config import FORMAT, GROUPS
+from auxmod.errors import UserError, require
+from auxmod.experiments.store import CONFIG, METRICS, PROVENANCE, RESULT, Run, read_results
+from auxmod.files import read_json
+
+FIGURES = ("match", "chance", "validation", "seconds")
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le, ">=": operator.ge, "!=": operator.ne, "=": operator.eq, "<": operator.lt, ">": operator.gt,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run, wherever it is kept."""
+
+    path: Path
+    """Its directory, or the results file it is a row of."""
+    row: Mapping[str, Any]
+    """As a row of a results file: `store.result_row`; with neither scores nor a failure while it is not finished."""
+
+    @property
+    def name(self) -> str:
+        """What it is called on the command line: its directory, or its hash."""
+        return str(self.path) if self.path.is_dir() else str(self.row["hash"])
+
+    @property
+    def state(self) -> str:
+        return "done" if "scores" in self.row else "failed" if "failed" in self.row else "unfinished"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The run's flat settings, and the paper's K and r where it has them."""
+        config = self.row["config"]
+        flat = {name: value for group in GROUPS for name, value in config[group].items()} | {"seed": config["seed"]}
+        pair = len(flat["moduli"]) == 2
+        return flat | {"k": flat["moduli"][1] if pair else None, "r": flat["weights"][1] if pair else None}
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Everything that can be filtered and sorted by."""
+        scores, made = self.row.get("scores", {}), self.row.get("provenance", {})
+        figures = {"match": scores.get("match"), "chance": scores.get("chance")}
+        figures |= {"validation": self.row.get("validation"), "seconds": made.get("seconds")}
+        return {"name": self.name, "hash": self.row["hash"], "state": self.state, **self.settings, **figures}
+
+    def curve(self) -> list[tuple[float, float]]:
+        """(step, held-out accuracy) points."""
+        points = Run(self.path).curve() if self.path.is_dir() else self.row.get("curve", [])
+        return [(point["step"], point["accuracy"]) for point in points if point.get("accuracy") is not None]
+
+
+def find(store: Path) -> tuple[list[Entry], list[str]]:
+    """What is in a directory or results file, and a sentence for each thing in it that cannot be read."""
+    require(store.exists(), f"There is no store {store}: name a directory of runs or a results file.")
+    if store.is_file():
+        return [Entry(store, row) for row in read_results(store)], []
+    if (store / CONFIG).is_file():
+        return [_run(store)], []
+    entries: list[Entry] = []
+    notes: list[str] = []
+    files = (path for path in store.rglob("*.jsonl") if path.name != METRICS)
+    for path in sorted([*(path.parent for path in store.rglob(CONFIG)), *files]):
+        try:
+            entries += find(path)[0]
+        except UserError as error:
+            notes.append(str(error))
+    return entries, notes
+
+
+def _run(path: Path) -> Entry:
+    config = read_json(path / CONFIG)
+    version = config.get("format") if isinstance(config, dict) else None
+    require(version == FORMAT, f"{path / CONFIG} has format {version!r}; this version of auxmod reads format {FORMAT}.")
+    row = {"config": config, "hash": Run(path).config.hash}
+    if (path / RESULT).exists():
+        row["scores"] = read_json(path / RESULT)
+    if (path / PROVENANCE).exists():
+        row["provenance"] = read_json(path / PROVENANCE)
+    measured = Entry(path, row).curve()
+    return Entry(path, row | ({"validation": measured[-1][1]} if measured else {}))
+
+
+def lookup(store: Path, name: str) -> Entry:
+    """The run of this name: a directory, here or in the store, or (the beginning of) a hash in it."""
+    for path in (Path(name), store / name):
+        if (path / CONFIG).is_file():
+            return _run(path)
+    entries = find(store)[0] if store.exists() else []
+    found = {entry.row["hash"]: entry for entry in entries if entry.row["hash"].startswith(name)}
+    require(bool(found), f"There is no run {name!r}: it is neither a directory nor the hash of a run in {store}.")
+    require(len(found) == 1, f"{name!r} may be any of {', '.join(sorted(found)[:5])}: give more of the hash.")
+    return next(iter(found.values()))
+
+
+def conditions(where: str | None) -> list[tuple[str, str, str]]:
+    """`method=aux,n>=16` → [("method", "=", "aux"), ("n", ">=", "16")]."""
+    parts = [
+        re.fullmatch(r"\s*(\w+)\s*(<=|>=|!=|=|<|>)\s*(.+?)\s*", each) for each in (where.split(",") if where else [])
+    ]
+    sentence = f"--where is {where!r}, but must be conditions such as method=aux,n=16,match>0.9."
+    require(None not in parts, sentence)
+    return [(part[1], part[2], part[3]) for part in parts if part]
+
+
+def select(entries: Sequence[Entry], where: str | None) -> list[Entry]:
+    """The entries for which every condition holds; one without the figure asked for is left out."""
+    chosen = list(entries)
+    for name, sign, wanted in conditions(where):
+        chosen = [entry for entry in chosen if _holds(_value(entry, name), _COMPARE[sign], wanted)]
+    return chosen
+
+
+def _holds(value: Any, compare: Callable[[Any, Any], bool], wanted: str) -> bool:
+    if isinstance(value, bool | str) or value is None or number(wanted) is None:
+        same = compare in (operator.eq, operator.ne)
+        return same and compare(str(value).lower(), wanted.lower())
+    return not isinstance(value, list) and compare(value, float(wanted))
+
+
+def arrange(entries: Sequence[Entry], by: str | None, reverse: bool = False) -> list[Entry]:
+    """Sorted by a setting or a figure, the largest first; what has none comes last."""
+    if by is None:
+        return list(entries)
+    having = [entry for entry in entries if _value(entry, by) is not None]
+    ranked = sorted(having, key=lambda entry: _rank(_value(entry, by)), reverse=not reverse)
+    return ranked + [entry for entry in entries if _value(entry, by) is None]
+
+
+def _rank(value: Any) -> tuple[bool, Any]:
+    return (True, value) if isinstance(value, int | float) else (False, str(value))
+
+
+def _value(entry: Entry, name: str) -> Any:
+    values = entry.summary
+    require(name in values, f"There is no {name!r} to choose by; known are: {', '.join(sorted(values))}.")
+    return values[name]
+
+
+def labels(entries: Sequence[Entry]) -> list[str]:
+    """What tells the runs apart: the settings in which they differ, or else their names."""
+    settings = [entry.settings for entry in entries]
+    sugar = [name for name in ("k", "r") if all(each[name] is not None for each in settings)]
+    hidden = {"moduli", "weights"} if sugar else {"k", "r"}
+    differing = [name for name in settings[0] if name not in hidden and len({str(each[name]) for each in settings}) > 1]
+    made = [" ".join(f"{name}={_shown(each[name])}" for name in differing) for each in settings]
+    return made if len(set(made)) == len(made) else [entry.name for entry in entries]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(map(_shown, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)

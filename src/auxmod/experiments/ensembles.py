@@ -1,0 +1,139 @@
+"""One ensemble, from its runs to their rows: saved as it goes, and gone on with where it was saved."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from auxmod.config import RunConfig
+from auxmod.errors import UserError, require
+from auxmod.experiments.claims import LOG
+from auxmod.experiments.single import Interrupted, curve_point, device_name, load_data
+from auxmod.experiments.store import provenance, result_row
+from auxmod.files import read_json, write_json
+from auxmod.learning.checkpoint import load_state, save_state
+from auxmod.learning.engine import Ensemble, Finished, Progress
+from auxmod.learning.precision import resolve_precision
+
+SAVING_SHARE = 0.01
+"""The most of its time that an ensemble spends on checkpoints."""
+
+
+@dataclass(frozen=True)
+class Started:
+    """An ensemble begins, or goes on from ``step``."""
+
+    configs: list[RunConfig]
+    step: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class Ended:
+    """An ensemble's rows, one a run, in order."""
+
+    rows: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something that went otherwise than planned."""
+
+    sentence: str
+
+
+@dataclass
+class Log:
+    """What a saved state leaves out: the learning curves so far, and the seconds they took."""
+
+    members: list[str]
+    curves: list[list[dict[str, Any]]]
+    """A list of points a member."""
+    seconds: float = 0.0
+    step: int = 0
+
+
+def train_ensemble(
+    configs: Sequence[RunConfig],
+    device: torch.device,
+    *,
+    state: Path | None = None,
+    checkpoint_every: int = 1000,
+    stopping: Callable[[], bool] = lambda: False,
+) -> Iterator[Started | Progress | Ended | Notice]:
+    """Train runs of one shape together; the last event has their rows.
+
+    ``state`` (and a `.json` beside it) is where it is saved: each ``checkpoint_every`` steps, though never for more
+    than a hundredth of the time, and when ``stopping()`` says so. What is there already is gone on from.
+    """
+    began = time.monotonic()
+    files = {path: load_data(c) for path, c in {c.training.data: c for c in configs}.items()}
+    ensemble = Ensemble(configs, device, [files[c.training.data] for c in configs])
+    log = Log([c.hash for c in configs], [[] for _ in configs])
+    if state and state.exists():
+        try:
+            log = _restore(state, ensemble)
+        except UserError as error:
+            yield Notice(f"A saved ensemble cannot be gone on with, and starts over. {error}")
+    before, saved, due = log.seconds, log.step, 0.0
+    yield Started(list(configs), log.step, ensemble.steps)
+    for event in ensemble.fit():
+        if isinstance(event, Finished):
+            log.seconds = before + time.monotonic() - began
+            yield Ended(_rows(ensemble, event, log))
+            return
+        if event.accuracy is not None:
+            for e, curve in enumerate(log.curves):
+                curve.append(curve_point(event, e))
+        now, stop = time.monotonic(), stopping() and event.step < event.steps
+        if state and (stop or (event.step - saved >= checkpoint_every and now >= due)):
+            log.seconds, log.step, saved = before + now - began, event.step, event.step
+            write_json(state.with_suffix(LOG), asdict(log))  # first: points past the state are dropped
+            save_state(state, ensemble)
+            due = time.monotonic() + (time.monotonic() - now) / SAVING_SHARE
+        yield event
+        if stop:
+            raise Interrupted(
+                f"Stopped at step {event.step:,} of {event.steps:,} of {len(configs)} cells; "
+                "the same command goes on from there."
+            )
+
+
+def _restore(state: Path, ensemble: Ensemble) -> Log:
+    """Put an ensemble where it was saved."""
+    log = Log(**read_json(state.with_suffix(LOG)))
+    require(log.members == [c.hash for c in ensemble.configs], f"{state} belongs to other runs.")
+    load_state(state, ensemble)
+    log.step = int(ensemble.step_number)
+    log.curves = [[point for point in curve if point["step"] <= log.step] for curve in log.curves]
+    return log
+
+
+def _rows(ensemble: Ensemble, end: Finished, log: Log) -> list[dict[str, Any]]:
+    made = provenance(
+        device=device_name(ensemble.device),
+        precision=ensemble.precision,
+        seconds=log.seconds,
+        members=len(ensemble.configs),
+    )
+    rows = []
+    for config, scores, dead, curve in zip(ensemble.configs, end.scores, end.dead, log.curves, strict=True):
+        if scores is None:
+            failed = f"The loss stopped being finite at step {(dead or 0) + 1:,}: try a smaller --lr or --clip 1."
+            rows.append(result_row(config, None, made, failed=failed))
+        else:
+            validation = curve[-1]["accuracy"] if curve else None
+            rows.append(result_row(config, scores, made, validation=validation, curve=curve))
+    return rows
+
+
+def failed_rows(configs: Sequence[RunConfig], device: torch.device, reason: str) -> list[dict[str, Any]]:
+    """The rows of runs that came to nothing together."""
+    precision = resolve_precision(configs[0].training.precision, device)
+    made = provenance(device=device_name(device), precision=precision, seconds=0.0, members=len(configs))
+    return [result_row(config, None, made, failed=reason) for config in configs]

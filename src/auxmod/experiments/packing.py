@@ -1,0 +1,94 @@
+"""Runs → ensembles that fit the device, and what they will cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from auxmod.config import RunConfig
+from auxmod.learning.cost import member_bytes, step_flops
+from auxmod.learning.engine import shape_of
+from auxmod.learning.memory import EFFICIENCY, free_bytes, matrix_rate
+from auxmod.learning.precision import resolve_precision, trunk_dtype
+
+MOST_MEMBERS = 64
+"""More members hardly train faster together, and their results come later."""
+HEADROOM = 0.7
+"""The share of the free memory that an ensemble is planned to fill: `member_bytes` is an estimate."""
+Shape = tuple[Any, ...]
+
+
+def group_of(config: RunConfig) -> Shape:
+    """What runs share that are put into one ensemble: their shape, and their length, so that none idles at the end."""
+    return (*shape_of(config), config.training.steps)
+
+
+def plan(
+    configs: Sequence[RunConfig],
+    device: torch.device,
+    *,
+    free: int | None = None,
+    limits: Mapping[Shape, int] | None = None,
+) -> list[list[RunConfig]]:
+    """The ensembles in which to train the runs: each of one shape, in the order given, as large as ``free`` bytes hold.
+
+    ``limits`` caps the members of some shapes. A run that does not fit alone is an ensemble of its own.
+    """
+    room = HEADROOM * (free_bytes(device) if free is None else free)
+    groups: dict[Shape, list[RunConfig]] = {}
+    for config in configs:
+        groups.setdefault(group_of(config), []).append(config)
+    packed = []
+    for group, members in groups.items():
+        packed += _split(members, room, min(MOST_MEMBERS, (limits or {}).get(group, MOST_MEMBERS)), device)
+    return packed
+
+
+def _split(members: Sequence[RunConfig], room: float, most: int, device: torch.device) -> list[list[RunConfig]]:
+    """Fill one ensemble after another; all members take what the largest does, since token heads are padded to it."""
+    out: list[list[RunConfig]] = []
+    largest = 0
+    for config in members:
+        size = _bytes(config, device)
+        largest = max(largest, size)
+        if not out or len(out[-1]) >= most or (len(out[-1]) + 1) * largest > room:
+            out.append([])
+            largest = size
+        out[-1].append(config)
+    return out
+
+
+def work(config: RunConfig) -> int:
+    """Floating-point operations of a run's training."""
+    return config.training.steps * step_flops(config)
+
+
+def forecast(ensembles: Sequence[Sequence[RunConfig]], device: torch.device) -> list[dict[str, Any]]:
+    """What each ensemble needs; the time is at the device's matrix rate, measured now."""
+    rates: dict[torch.dtype, float] = {}
+    rows = []
+    for members in ensembles:
+        first, flops = members[0], sum(map(work, members))
+        dtype = trunk_dtype(resolve_precision(first.training.precision, device))
+        if dtype not in rates:
+            rates[dtype] = EFFICIENCY * matrix_rate(device, dtype)
+        rows.append(
+            {
+                "members": len(members),
+                "n": first.problem.n,
+                "q": sorted({config.problem.q for config in members}),
+                "embedding": first.model.embedding,
+                "samples": first.training.samples,
+                "steps": first.training.steps,
+                "flops": flops,
+                "bytes": len(members) * max(_bytes(config, device) for config in members),
+                "seconds": flops / rates[dtype],
+            }
+        )
+    return rows
+
+
+def _bytes(config: RunConfig, device: torch.device) -> int:
+    return member_bytes(config, resolve_precision(config.training.precision, device))

@@ -1,0 +1,178 @@
+"""From lists and ranges to cells: what a sweep runs, one flat dictionary of settings a cell. Standard library only.
+
+| written             | means                                                             |
+|---------------------|-------------------------------------------------------------------|
+| `4:9`               | 4, 5, … 9: both ends                                              |
+| `0.1:0.4:0.1`       | 0.1, 0.2, 0.3, 0.4, in exact decimals                             |
+| `9:3:-2`            | 9, 7, 5, 3                                                        |
+| `8,16,32`, `0:2,10` | a list, of values and ranges alike                                |
+| `1,2,4;1,8`         | for `moduli` and `weights`, which are lists already: two of them  |
+
+A file (TOML) says the same with the same names; its values may be numbers, lists or such text. Tables `[[cells]]`
+in it are each expanded with what stands above them, one after another.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import tomllib
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any, get_origin, get_type_hints
+
+from auxmod.config import GROUPS
+from auxmod.errors import UserError, require
+from auxmod.settings import SETTINGS
+
+MOST_CELLS = 100_000
+CELLS = "cells"
+_TYPES: dict[str, Any] = {name: get_type_hints(GROUPS[group])[name] for name, group in SETTINGS.items()}
+TYPES = _TYPES | {"k": int, "r": float, "seed": int}
+"""Each flat setting's type."""
+
+
+def expand(axes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The product of every setting's alternatives; the last setting varies fastest.
+
+    >>> expand({"k": "4:5", "r": "0.1,0.4"})
+    [{'k': 4, 'r': 0.1}, {'k': 4, 'r': 0.4}, {'k': 5, 'r': 0.1}, {'k': 5, 'r': 0.4}]
+    """
+    values = {name: alternatives(name, given) for name, given in axes.items()}
+    _check_count(math.prod(len(each) for each in values.values()))
+    return [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
+
+
+def expand_all(tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The cells of several tables, one after another."""
+    cells: list[dict[str, Any]] = []
+    for table in tables:
+        cells += expand(table)
+        _check_count(len(cells))
+    return cells
+
+
+def alternatives(name: str, given: Any) -> list[Any]:
+    """The values that a setting takes in turn."""
+    known = ", ".join(sorted(TYPES))
+    require(name in TYPES, f"There is no setting {name!r}; known are: {known}.")
+    if get_origin(TYPES[name]) is tuple:
+        return _lists(name, given)
+    out: list[Any] = []
+    for part in given if isinstance(given, list | tuple) else [given]:
+        out += _parsed(name, part) if isinstance(part, str) else [part]
+    require(bool(out), f"{_flag(name)} is an empty list: give at least one value.")
+    return out
+
+
+def read_tables(path: Path) -> list[dict[str, Any]]:
+    """A sweep file's tables: what it says of each setting, once for each of its `[[cells]]`."""
+    try:
+        content = tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"--from {path} cannot be read ({error}).") from None
+    cells = content.pop(CELLS, [{}])
+    require(
+        isinstance(cells, list) and bool(cells) and all(isinstance(cell, dict) for cell in cells),
+        f"--from {path}: {CELLS!r} must be tables, each headed [[{CELLS}]].",
+    )
+    return [_flat(content, path) | _flat(cell, path) for cell in cells]
+
+
+def _flat(table: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """A table's settings; [problem], [method], … around them are optional."""
+    out: dict[str, Any] = {}
+    for name, value in table.items():
+        out |= value if name in GROUPS and isinstance(value, dict) else {name: value}
+    for name, value in out.items():
+        known = f"known are {', '.join(GROUPS)} and [[{CELLS}]]"
+        require(not isinstance(value, dict), f"--from {path}: there is no part [{name}]; {known}.")
+    return out
+
+
+def _check_count(count: int) -> None:
+    require(
+        count <= MOST_CELLS,
+        f"These lists and ranges make {count:,} cells, but a sweep has at most {MOST_CELLS:,}: narrow one of them.",
+    )
+
+
+# -- one setting's text ---------------------------------------------------------------------------------------
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _parsed(name: str, text: str) -> list[Any]:
+    """A list of values and ranges, as text."""
+    out: list[Any] = []
+    for item in text.split(","):
+        item = item.strip()
+        require(item != "" or name == "data", f"{_flag(name)} is {text!r}, which leaves a value empty: fill it in.")
+        ranged = ":" in item and (TYPES[name] in (int, float) or name == "init")
+        out += _range(name, item) if ranged else [_value(name, item)]
+    return out
+
+
+def _value(name: str, text: str) -> Any:
+    """One value, as the setting's type; choices are checked by the configuration."""
+    kind = TYPES[name]
+    if kind is bool:
+        truth = {"true": True, "false": False}.get(text.lower())
+        require(truth is not None, f"{_flag(name)} is {text!r}, but must be true or false.")
+        return truth
+    return _as(name, _number(name, text, text), text) if kind in (int, float) else text
+
+
+def _range(name: str, text: str) -> list[Any]:
+    flag, parts = _flag(name), [_number(name, part, text) for part in text.split(":")]
+    require(len(parts) in (2, 3), f"{flag} is {text!r}, but a range is first:last or first:last:step, such as 4:9.")
+    first, last, *rest = parts
+    require(
+        bool(rest) or (_whole(first) and _whole(last)),
+        f"{flag} is {text!r}, a range of fractions: say its step, such as 0.1:0.4:0.1.",
+    )
+    step = rest[0] if rest else Decimal(1)
+    require(step != 0, f"{flag} is {text!r}, whose step of 0 never arrives: give another step.")
+    steps = (last - first) / step
+    require(steps >= 0, f"{flag} is {text!r}, an empty range: steps of {step} do not lead from {first} to {last}.")
+    require(steps < MOST_CELLS, f"{flag} is {text!r}, which is more than the {MOST_CELLS:,} cells of a sweep.")
+    return [_as(name, first + i * step, text) for i in range(int(steps) + 1)]
+
+
+def _as(name: str, number: Decimal, text: str) -> Any:
+    if TYPES[name] is int:
+        require(_whole(number), f"{_flag(name)} is {text!r}, but must be whole numbers.")
+        return int(number)
+    return float(number) if TYPES[name] is float else str(number)
+
+
+def _lists(name: str, given: Any) -> list[Any]:
+    """`1,2,4;1,8`, or a list of lists: each is one value."""
+    flag = _flag(name)
+    if isinstance(given, str):
+        made = [tuple(_number(name, part, given) for part in text.split(",")) for text in given.split(";")]
+        if name != "moduli":
+            return [tuple(map(float, each)) for each in made]
+        require(all(_whole(m) for each in made for m in each), f"{flag} is {given!r}, but must be whole numbers.")
+        return [tuple(map(int, each)) for each in made]
+    require(isinstance(given, list | tuple) and bool(given), f"{flag} is {given!r}, but must be a list.")
+    return [tuple(each) for each in given] if all(isinstance(each, list | tuple) for each in given) else [tuple(given)]
+
+
+def _number(name: str, text: str, whole: str) -> Decimal:
+    try:
+        number = Decimal(text.strip())
+    except InvalidOperation:
+        number = Decimal("nan")
+    allowed = "a number, a list such as 4,6 or a range such as 4:9"
+    if name in ("moduli", "weights"):
+        allowed = "numbers with commas between, and a semicolon before another list, such as 1,2,4;1,8"
+    require(number.is_finite() and number.adjusted() < 300, f"{_flag(name)} is {whole!r}, but must be {allowed}.")
+    return number
+
+
+def _whole(number: Decimal) -> bool:
+    return number == number.to_integral_value()

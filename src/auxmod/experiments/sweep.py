@@ -1,0 +1,179 @@
+"""Many runs into one results file: packed into ensembles, skipping what is done, going on where they were stopped.
+
+Any number of processes may sweep into one file. Each takes, again and again, an ensemble that none of them has
+finished or claimed (`claims`), trains it, and appends a line for each of its runs (`store`); the last ones to end
+wait for the others, and take over from one that dies.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from auxmod.config import RunConfig
+from auxmod.errors import UserError
+from auxmod.experiments import claims
+from auxmod.experiments.ensembles import Ended, Notice, Started, failed_rows, train_ensemble
+from auxmod.experiments.packing import Shape, group_of, plan, work
+from auxmod.experiments.single import Interrupted
+from auxmod.experiments.store import Results, locked
+from auxmod.learning.engine import Progress
+from auxmod.learning.memory import check_fits
+from auxmod.learning.precision import resolve_precision
+
+POLL_SECONDS = 0.5
+"""How often to look whether other processes have finished."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far the sweep is, in cells; ``elsewhere`` are in training by other processes."""
+
+    total: int
+    done: int
+    failed: int
+    elsewhere: int
+    work_left: float
+    """Floating-point operations of the cells that neither are finished nor in training elsewhere."""
+
+
+Event = Standing | Started | Progress | Ended | Notice
+
+
+def run_sweep(
+    configs: Sequence[RunConfig],
+    results: Path,
+    device: torch.device,
+    *,
+    stopping: Callable[[], bool] = lambda: False,
+    checkpoint_every: int = 1000,
+    retry_failed: bool = False,
+) -> Iterator[Event]:
+    """Train every run that the results file has no line of, and append one for each.
+
+    Of runs that failed, with ``retry_failed``, each is tried once more. When ``stopping()`` says so, what is in
+    training is saved and :class:`Interrupted` raised; the same call goes on from there.
+    """
+    for precision in {config.training.precision for config in configs}:
+        resolve_precision(precision, device)
+    queue = Queue(configs, results, device, retry_failed)
+    while True:
+        claim, standing = queue.next()
+        try:
+            yield standing
+            if not (claim or standing.elsewhere):
+                return queue.tidy()
+            if stopping():
+                cells = f"{standing.done} of {standing.total} cells"
+                raise Interrupted(f"Stopped with {cells} done; the same command goes on from there.")
+            if claim:
+                yield from _attempt(queue, claim, stopping, checkpoint_every)
+                _clean_up(device)
+            else:
+                time.sleep(POLL_SECONDS)
+        finally:
+            if claim:
+                claim.release()
+
+
+class Queue:
+    """The cells of a sweep, and which of them are left."""
+
+    def __init__(self, configs: Sequence[RunConfig], results: Path, device: torch.device, retry_failed: bool) -> None:
+        self.cells = {config.hash: config for config in configs}
+        self.device, self.results, self.book = device, results, Results(results)
+        self.directory = claims.directory_of(results)
+        self.limits: dict[Shape, int] = {}
+        """The members that were found to fit, for shapes whose plan did not."""
+        self.book.refresh()
+        self.forgiven = Counter(self.book.failures) if retry_failed else Counter[str]()
+
+    def finished(self, run: str) -> bool:
+        return run in self.book.scored or self.book.failures[run] > self.forgiven[run]
+
+    def next(self) -> tuple[claims.Claim | None, Standing]:
+        """Claim an ensemble: one that was saved, or else the first of a plan of what is left; None where nothing is."""
+        with locked(self.results):
+            taken = claims.held(self.directory)
+            self.book.refresh()  # after the claims: one given up since then has its rows in here
+            left = {run: config for run, config in self.cells.items() if not self.finished(run)}
+            free = {run: config for run, config in left.items() if run not in taken}
+            members = next((m for m in claims.unfinished(self.directory) if self._adopts(m, free, taken)), None)
+            if members is None and free:
+                members = tuple(c.hash for c in plan(list(free.values()), self.device, limits=self.limits)[0])
+            claim = claims.take(self.directory, members) if members else None
+        done = len(self.cells.keys() & self.book.scored)
+        failed, elsewhere = len(self.cells) - len(left) - done, len(left) - len(free)
+        return claim, Standing(len(self.cells), done, failed, elsewhere, sum(map(work, free.values())))
+
+    def _adopts(self, members: tuple[str, ...], free: dict[str, RunConfig], taken: set[str]) -> bool:
+        ours = all(run in self.cells and run not in taken for run in members)
+        return ours and any(run in free for run in members)
+
+    def finish(self, claim: claims.Claim, rows: list[dict[str, Any]]) -> None:
+        self.book.refresh()
+        self.book.append(row for row in rows if not self.finished(row["hash"]))
+        claim.forget()
+
+    def tidy(self) -> None:
+        with locked(self.results):
+            claims.tidy(self.directory, self.book.scored | set(self.book.failures))
+
+
+def _attempt(queue: Queue, claim: claims.Claim, stopping: Callable[[], bool], every: int) -> Iterator[Event]:
+    """Train a claimed ensemble; one too large for the memory is given back, to come again in halves."""
+    configs, full = [queue.cells[run] for run in claim.members], False
+    reason = _unfit(configs[0], queue.device) if len(configs) == 1 else None
+    if reason is None:
+        options: dict[str, Any] = {"state": claim.state, "checkpoint_every": every, "stopping": stopping}
+        try:
+            for event in train_ensemble(configs, queue.device, **options):
+                if isinstance(event, Ended):
+                    queue.finish(claim, event.rows)
+                yield event
+        except torch.AcceleratorError:  # the device is lost to this process: nothing after it would work
+            raise
+        except RuntimeError as error:
+            full, reason = _out_of_memory(error), _reason(error)
+    if full and len(configs) > 1:
+        half = queue.limits[group_of(configs[0])] = len(configs) // 2
+        claim.forget()
+        yield Notice(f"{len(configs)} members at once do not fit into the memory: on with {half} at a time.")
+    elif reason is not None:
+        rows = failed_rows(configs, queue.device, reason)
+        queue.finish(claim, rows)
+        yield Ended(rows)
+
+
+def _unfit(config: RunConfig, device: torch.device) -> str | None:
+    try:
+        check_fits(config, device)
+    except UserError as error:
+        return str(error)
+    return None
+
+
+def _out_of_memory(error: RuntimeError) -> bool:
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+def _reason(error: RuntimeError) -> str:
+    if _out_of_memory(error):
+        return "The run does not fit into the memory, even alone: use a smaller --batch or model."
+    lines = str(error).strip().splitlines() or ["nothing more is known."]
+    return f"{type(error).__name__}: {lines[0]}"
+
+
+def _clean_up(device: torch.device) -> None:
+    """Give back what an ensemble held; the compiler too keeps what it made, and refuses after too many shapes."""
+    gc.collect()
+    if device.type == "cuda":
+        torch.compiler.reset()
+        torch.cuda.empty_cache()

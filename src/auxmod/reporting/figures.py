@@ -1,0 +1,185 @@
+"""The paper's figures, and the ones it lacks, drawn from stored results: what is not run is left blank, and said.
+
+:func:`draw` makes a figure by its item's name; `looks.save` writes it. Orange is aux, blue is sparse, throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from auxmod.errors import require
+from auxmod.reporting import tables
+from auxmod.reporting.looks import COLOURS, FAINT, INK, PALE, TITLE, blank, clean
+from auxmod.reporting.render import amount
+from auxmod.reporting.results import Index
+from auxmod.reporting.tables import Cell
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+HATCHED: dict[str, Any] = {"facecolor": "none", "hatch": "//////", "linewidth": 0, "alpha": 0.35}
+RING: dict[str, Any] = {"linestyle": "none", "marker": "o", "markerfacecolor": "white", "markeredgewidth": 1.6}
+
+
+def draw(item: str, preset: str, stored: Index) -> Figure:
+    """A figure by its item's name."""
+    require(item in FIGURES, f"There is no figure {item!r}; choose one of {', '.join(FIGURES)}.")
+    return FIGURES[item](preset, stored)
+
+
+def _gap(_: str, __: Index) -> Figure:
+    from auxmod.reporting import theory_figures
+
+    return theory_figures.gap_figure()
+
+
+def _rho(_: str, __: Index) -> Figure:
+    from auxmod.reporting import theory_figures
+
+    return theory_figures.rho_figure(64, 433)
+
+
+def _grid(preset: str, stored: Index) -> Figure:
+    from auxmod.reporting import heatmaps
+
+    return heatmaps.grid_figure(preset, stored)
+
+
+def _redbox(preset: str, stored: Index) -> Figure:
+    from auxmod.reporting import heatmaps
+
+    return heatmaps.redbox_figure(preset, stored)
+
+
+def _curves(preset: str, stored: Index) -> Figure:
+    from auxmod.reporting import curves
+
+    return curves.equal_figure(preset, stored)
+
+
+# ---- the 16 configurations --------------------------------------------------------------------------------
+
+SWITCHES = (
+    ("Pre-Norm", "norm", "pre"),
+    ("bias", "bias", True),
+    ("σ = 0.02", "init", "0.02"),
+    ("dropout", "dropout", 0.1),
+)
+"""The rows of the switch panel, and what each is when on."""
+
+
+def configs_figure(preset: str, stored: Index) -> Figure:
+    """Match accuracy of each configuration, the switches beneath it (the paper's Figure 1b)."""
+    figure = blank(11.4, 5.4)
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3.2, 1])
+    cells = tables.build("configs", preset, stored).cells
+    for method, shift in (("sparse", -0.2), ("aux", 0.2)):
+        own = [cell for cell in cells if cell.facts["method"] == method]
+        for at, cell in enumerate(own):
+            _bar(upper, at + shift, cell, COLOURS[method])
+    chance = cells[0].chance or 0.0
+    upper.axhline(chance, color=FAINT, linewidth=1, linestyle=(0, (3, 3)), zorder=0)
+    upper.set(ylim=(0, 104), ylabel="match accuracy (%)")
+    upper.set_title(f"16 configurations: token embedding, N = 8, q = 97, 1M samples, preset {preset}", **TITLE)
+    clean(upper)
+    _switch_panel(lower, [cell.facts for cell in cells if cell.facts["method"] == "aux"])
+    _legend(figure, cells)
+    return figure
+
+
+def _bar(axes: Axes, x: float, cell: Cell, colour: str) -> None:
+    """Ours as a bar with its deviation, hatched where it was not run; the paper's as a ring."""
+    if cell.ours is None:
+        axes.bar(x, 100, 0.36, edgecolor=colour, **HATCHED)
+    else:
+        error = {"ecolor": INK, "elinewidth": 1}
+        axes.bar(x, cell.ours, 0.36, color=colour, yerr=cell.std, error_kw=error)
+    if cell.paper is not None:
+        axes.plot([x], [cell.paper], markersize=6.5, markeredgecolor=INK, zorder=4, **RING)
+
+
+def _switch_panel(axes: Axes, columns: Sequence[dict[str, Any]]) -> None:
+    for row, (_, name, on) in enumerate(SWITCHES):
+        active = [at for at, facts in enumerate(columns) if facts[name] == on]
+        if row % 2 == 0:
+            axes.axhspan(row - 0.5, row + 0.5, color="#f6f8fa", zorder=0)
+        axes.plot(range(len(columns)), [row] * len(columns), "o", color=PALE, markersize=7)
+        axes.plot(active, [row] * len(active), "o", color=INK, markersize=7)
+    axes.set(yticks=range(len(SWITCHES)), ylim=(len(SWITCHES) - 0.5, -0.5), xticks=[], xlim=(-0.7, len(columns) - 0.3))
+    axes.set_yticklabels([label for label, *_ in SWITCHES])
+    clean(axes, grid=False)
+    axes.spines[:].set_visible(False)
+
+
+def _legend(figure: Figure, cells: Sequence[Cell]) -> None:
+    """What the marks mean, and how much is missing."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    absent = sum(cell.ours is None for cell in cells)
+    marks: list[Any] = [Patch(color=COLOURS[name], label=f"{name}, ours") for name in ("sparse", "aux")]
+    marks += [Line2D([], [], markeredgecolor=INK, markersize=7, label="the paper's", **RING)]
+    marks += [Patch(edgecolor=FAINT, **HATCHED, label=f"not run ({absent} of {len(cells)})")] if absent else []
+    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False, labelcolor=INK)
+
+
+# ---- Table 1 as a picture ---------------------------------------------------------------------------------
+
+
+def table1a_figure(preset: str, stored: Index) -> Figure:
+    """Table 1a, setting by setting."""
+    return _comparison("table1a", preset, stored)
+
+
+def table1b_figure(preset: str, stored: Index) -> Figure:
+    """Table 1b, setting by setting."""
+    return _comparison("table1b", preset, stored)
+
+
+def _comparison(item: str, preset: str, stored: Index) -> Figure:
+    """Both methods, ours beside the paper's: a panel for each number of samples."""
+    table = tables.build(item, preset, stored)
+    cells = [cell for cell in table.cells if cell.facts["method"] in ("aux", "sparse")]
+    figure = blank(11.4, 4.6)
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, ((samples,), group) in zip(panels, tables.grouped(cells, ("samples",)).items(), strict=True):
+        settings = list(tables.grouped(group, ("n", "q")).items())
+        for at, (_, pair) in enumerate(settings):
+            axes.axhspan(at - 0.5, at + 0.5, color="#f6f8fa" if at % 2 == 0 else "white", zorder=0)
+            for cell in pair:
+                _dot(axes, at + (0.16 if cell.facts["method"] == "sparse" else -0.16), cell)
+            axes.plot([pair[0].chance] * 2, [at - 0.42, at + 0.42], color=FAINT, linewidth=1, linestyle=(0, (2, 2)))
+        axes.set(xlim=(-2, 102), ylim=(len(settings) - 0.5, -0.5), xlabel="match accuracy (%)")
+        axes.set_yticks(range(len(settings)), [f"N = {n}, q = {q}" for (n, q), _ in settings])
+        axes.set_title(f"{amount(samples)} samples", **TITLE)
+        clean(axes, grid=False)
+        axes.spines["left"].set_visible(False)
+    figure.suptitle(table.title, fontsize=11, fontweight="bold", color=INK, x=0.01, ha="left")
+    _legend(figure, cells)
+    return figure
+
+
+def _dot(axes: Axes, y: float, cell: Cell) -> None:
+    """Ours filled, the paper's hollow, a thin line between them."""
+    colour, paper = COLOURS[cell.facts["method"]], cell.paper or 0.0
+    if cell.ours is None:
+        axes.barh(y, 100, 0.22, edgecolor=colour, **HATCHED)
+    else:
+        axes.plot([cell.ours, paper], [y, y], color=colour, linewidth=1.2, alpha=0.5)
+        axes.errorbar(cell.ours, y, xerr=cell.std, marker="o", markersize=7, color=colour, ecolor=INK, elinewidth=1)
+    axes.plot([paper], [y], markersize=6, markeredgecolor=colour, **RING)
+
+
+FIGURES: dict[str, Callable[[str, Index], Figure]] = {
+    "gap": _gap,
+    "rho": _rho,
+    "configs": configs_figure,
+    "grid": _grid,
+    "redbox": _redbox,
+    "curves": _curves,
+    "table1a": table1a_figure,
+    "table1b": table1b_figure,
+}
+"""By the names of their items."""

@@ -1,0 +1,135 @@
+"""Match accuracy over K and r: eighteen heatmaps on one scale, or one of them large, with the box where ρ is near 1."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from auxmod.experiments import recipes
+from auxmod.problem import theory
+from auxmod.reporting import results
+from auxmod.reporting.looks import FAINT, INK, blank
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+KS, RS = range(2, 11), [r / 10 for r in range(1, 10)]
+BOX = (0.8, 1.2)
+"""The values of ρ that the box holds: the paper's Figure 3."""
+RED = "#d1242f"
+HATCHED: dict[str, Any] = {"facecolor": "#f6f8fa", "edgecolor": "#c9d1d9", "hatch": "////", "linewidth": 0}
+"""What was not run."""
+Grid = np.ndarray[tuple[int, int], np.dtype[np.float64]]
+
+
+def grid_figure(preset: str, stored: results.Index) -> Figure:
+    """Nine settings of each embedding (the paper's Figures 4 and 5)."""
+    figure = blank(17.2, 8.8)
+    places = figure.add_gridspec(3, 7, width_ratios=[1, 1, 1, 0.06, 1, 1, 1])
+    found = accuracies(preset, stored, recipes.SIZES)
+    image: Any = None
+    for number, ((embedding, size), grid) in enumerate(found.items()):
+        half, (row, column) = number // 9, divmod(number % 9, 3)
+        axes = figure.add_subplot(places[row, column + 4 * half])
+        image = heatmap(axes, grid, fontsize=6, chosen=recipes.PAPER_CHOICE[embedding][size])
+        axes.set_title(f"N = {size[0]}, q = {size[1]}", fontsize=9.5, color=INK)
+        axes.set_xlabel("K" if row == 2 else "", color=INK)
+        axes.set_ylabel("r" if column == 0 else "", rotation=0, color=INK)
+        if (row, column) == (0, 1):
+            above: dict[str, Any] = {"xycoords": "axes fraction", "ha": "center", "fontsize": 13}
+            axes.annotate(f"{embedding} embedding", (0.5, 1.17), fontweight="bold", color=INK, **above)
+    _scale(figure, image, list(found.values()), preset)
+    return figure
+
+
+def redbox_figure(preset: str, stored: results.Index) -> Figure:
+    """Angular, N=64, q=433, with the box (the paper's Figure 3)."""
+    figure = blank(6.6, 5.6)
+    axes = figure.subplots()
+    size = (64, 433)
+    found = accuracies(preset, stored, {"angular": (size,)})["angular", size]
+    image = heatmap(axes, found, fontsize=9, chosen=recipes.PAPER_CHOICE["angular"][size])
+    axes.set_title(f"angular embedding, N = {size[0]}, q = {size[1]}", fontsize=11, fontweight="bold", color=INK)
+    axes.set(xlabel="K", ylabel="r, the weight of Kq")
+    _scale(figure, image, [found], preset)
+    return figure
+
+
+def accuracies(preset: str, stored: results.Index, sizes: Any) -> dict[tuple[str, tuple[int, int]], Grid]:
+    """Each setting's mean accuracy in percent, r down and K across; nan where it was not run."""
+    grids = {(embedding, size): np.full((len(RS), len(KS)), np.nan) for embedding in sizes for size in sizes[embedding]}
+    for _, run in recipes.grid(preset, sizes=sizes):
+        found = results.collect(stored, run)
+        if found and found.mean is not None:
+            k, r = run.method.k or 0, run.method.r or 0.0
+            grid = grids[run.model.embedding, (run.problem.n, run.problem.q)]
+            grid[RS.index(r), KS.index(k)] = found.mean
+    return grids
+
+
+def heatmap(axes: Axes, grid: Grid, *, fontsize: float, chosen: tuple[int, float]) -> Any:
+    """One setting; cells not run are hatched, the paper's pair is ringed."""
+    from matplotlib.colors import Normalize
+    from matplotlib.patches import Rectangle
+
+    style: dict[str, Any] = {"origin": "lower", "aspect": "auto", "extent": (1.5, 10.5, 0.05, 0.95)}
+    image = axes.imshow(np.ma.masked_invalid(grid), cmap="viridis", norm=Normalize(0, 100), **style)
+    for (row, column), value in np.ndenumerate(grid):
+        k, r = KS[column], RS[row]
+        if np.isnan(value):
+            axes.add_patch(Rectangle((k - 0.5, r - 0.05), 1, 0.1, **HATCHED))
+            continue
+        text = f"{value:.1f}" if fontsize > 8 else f"{value:.0f}"
+        axes.text(k, r, text, ha="center", va="center", fontsize=fontsize, color=INK if value > 60 else "white")
+    axes.plot(
+        *_outline(), color=RED, linewidth=1.9 if fontsize > 8 else 1.4, solid_capstyle="projecting", clip_on=False
+    )
+    ring: dict[str, Any] = {
+        "marker": "s",
+        "markerfacecolor": "none",
+        "markeredgecolor": "white",
+        "markeredgewidth": 1.3,
+    }
+    axes.plot([chosen[0]], [chosen[1]], linestyle="none", markersize=2.6 * fontsize, **ring)
+    axes.set(xlim=(1.5, 10.5), ylim=(0.05, 0.95), xticks=KS, yticks=RS)
+    axes.tick_params(length=0, labelsize=max(6.5, fontsize), colors=INK)
+    axes.spines[:].set_visible(False)
+    return image
+
+
+def _outline() -> tuple[list[float], list[float]]:
+    """The edges between cells inside the box and outside, as one line with gaps."""
+    low, high = BOX[0] - 1e-9, BOX[1] + 1e-9
+    inside = {(k, i) for k in KS for i, r in enumerate(RS, 1) if low <= theory.rho((1, k), (1 - r, r)) <= high}
+    xs: list[float] = []
+    ys: list[float] = []
+    for (k, i), (across, up) in itertools.product(inside, ((-1, 0), (1, 0), (0, -1), (0, 1))):
+        if (k + across, i + up) not in inside:
+            x, y, half = k + across / 2, (i + up / 2) / 10, (abs(up) / 2, abs(across) / 20)
+            xs += [x - half[0], x + half[0], np.nan]
+            ys += [y - half[1], y + half[1], np.nan]
+    return xs, ys
+
+
+def _scale(figure: Figure, image: Any, grids: Sequence[Grid], preset: str) -> None:
+    """The one colour bar, and what the marks mean."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    bar = figure.colorbar(image, ax=figure.axes, pad=0.015, aspect=30)
+    bar.set_label(f"match accuracy (%), 100K samples, preset {preset}", color=INK)
+    bar.outline.set_visible(False)
+    square: dict[str, Any] = {"marker": "s", "markeredgecolor": FAINT, "markeredgewidth": 1.6, "markersize": 9}
+    marks: list[Any] = [
+        Line2D([], [], color=RED, linewidth=1.9, label="0.8 ≤ ρ ≤ 1.2"),
+        Line2D([], [], linestyle="none", markerfacecolor="none", label="the paper's choice", **square),
+    ]
+    absent = sum(int(np.isnan(grid).sum()) for grid in grids)
+    if absent:
+        label = f"not run ({absent:,} of {sum(grid.size for grid in grids):,})"
+        marks.append(Patch(**HATCHED, label=label))
+    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False, labelcolor=INK)

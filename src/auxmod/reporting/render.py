@@ -1,0 +1,156 @@
+"""Tables in words: their cells in rows and columns, as Markdown and LaTeX; cell by cell, as CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from auxmod.reporting.tables import NAMES, Cell, Table, grouped
+
+Format = Literal["text", "markdown", "latex", "csv", "json"]
+HEADS = {"n": "N", "tau": "τ"}
+ORDER = (
+    "item", "preset", "embedding", "n", "q", "samples", "method", "metric", "tau", "statistic", "k", "r", "norm",
+    "bias", "init", "dropout", "paper", "mean", "std", "count", "failed", "chance", "difference",
+)  # fmt: skip
+"""The columns of a CSV file."""
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Words in their places."""
+
+    heads: list[tuple[str, str]]
+    """A column's group, and its name within it."""
+    rows: list[list[str]]
+    labels: int
+    """How many columns, from the left, say what a row is."""
+
+
+def layout(table: Table) -> Layout:
+    """A table's cells in rows and columns."""
+    columns = list(dict.fromkeys(cell.facts[table.across] for cell in table.cells))
+    compared = {cell.facts[table.across] for cell in table.cells if cell.paper is not None}
+    guessed = table.across != "k" and any(cell.chance is not None for cell in table.cells)
+    heads = [("", HEADS.get(name, name)) for name in table.down] + [("", "chance")] * guessed
+    for column in columns:
+        parts = ("paper", table.ours, "Δ") if column in compared else (table.ours,)
+        heads += [(_column(table.across, column), part) for part in parts]
+    rows = []
+    for key, group in grouped(table.cells, table.down).items():
+        row = [_word(name, value) for name, value in zip(table.down, key, strict=True)]
+        row += [_figure(next(cell.chance for cell in group if cell.chance is not None), 1)] if guessed else []
+        found = {cell.facts[table.across]: cell for cell in group}
+        for column in columns:
+            row += _words(found.get(column), column in compared, table.digits)
+        rows.append(row)
+    return Layout(heads, rows, len(table.down))
+
+
+def _words(cell: Cell | None, compared: bool, digits: int) -> list[str]:
+    """A cell's columns: the paper's, ours, their difference."""
+    if cell is None:
+        return ["", "", ""] if compared else [""]
+    ours = _ours(cell, digits)
+    return [_figure(cell.paper, min(digits, 2)), ours, _figure(cell.difference, digits, "+")] if compared else [ours]
+
+
+def _ours(cell: Cell, digits: int) -> str:
+    """89.1 ± 0.4 (3): mean, standard deviation, seeds."""
+    if cell.ours is None:
+        return "failed" if cell.failed else "not run"
+    spread = "" if cell.std is None else f" ± {cell.std:.{digits}f}"
+    failed = f", {cell.failed} failed" if cell.failed else ""
+    of_runs = "method" in cell.facts and cell.facts.get("statistic", "sparse") == "sparse"
+    return _figure(cell.ours, digits) + spread + (f" ({cell.count}{failed})" if of_runs else "")
+
+
+def _figure(value: float | None, digits: int, sign: str = "") -> str:
+    return "–" if value is None else f"{value:{sign}.{digits}f}".replace("-", "−")
+
+
+def _word(name: str, value: Any) -> str:
+    if name == "samples":
+        return amount(value)
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+def _column(across: str, value: Any) -> str:
+    return NAMES.get(value, value) if isinstance(value, str) else f"{across.replace('k', 'K')} = {value}"
+
+
+def amount(samples: int) -> str:
+    """100000 → 100K."""
+    for unit, name in ((1_000_000, "M"), (1_000, "K")):
+        if samples >= unit and samples % unit == 0:
+            return f"{samples // unit}{name}"
+    return str(samples)
+
+
+# ---- for documents ----------------------------------------------------------------------------------------
+
+
+def markdown(table: Table) -> str:
+    """A heading, a table, and the notes as a list."""
+    page = layout(table)
+    heads = [" ".join(part for part in head if part) for head in page.heads]
+    rules = ["---" if number < page.labels else "--:" for number in range(len(heads))]
+    lines = ["| " + " | ".join(cells) + " |" for cells in (heads, rules, *page.rows)]
+    return "\n".join([f"**{table.title}**", "", *lines, "", *(f"- {note}" for note in table.notes)]).rstrip()
+
+
+def latex(table: Table) -> str:
+    """A booktabs table, groups of columns under a rule."""
+    page = layout(table)
+    groups = [(name, len(list(run))) for name, run in itertools.groupby(head[0] for head in page.heads)]
+    top, rules, at = [], [], 1
+    for name, width in groups:
+        top.append(f"\\multicolumn{{{width}}}{{c}}{{{_tex(name)}}}" if name else " & ".join([""] * width))
+        rules += [f"\\cmidrule(lr){{{at}-{at + width - 1}}}"] if name and width > 1 else []
+        at += width
+    lines = [" & ".join(top), *rules, " & ".join(_tex(head[1]) for head in page.heads), "\\midrule"]
+    lines += [" & ".join(map(_tex, row)) for row in page.rows]
+    body = "\n".join(line if line.startswith(("\\cmid", "\\mid")) else f"{line} \\\\" for line in lines)
+    columns = "l" * page.labels + "r" * (len(page.heads) - page.labels)
+    notes = "".join(f"% {note}\n" for note in table.notes)
+    return (
+        f"{notes}\\begin{{table}}\n\\centering\n\\caption{{{_tex(table.title)}}}\n"
+        f"\\begin{{tabular}}{{{columns}}}\n\\toprule\n{body}\n\\bottomrule\n\\end{{tabular}}\n\\end{{table}}"
+    )
+
+
+_TEX = {"%": "\\%", "_": "\\_", "^": "\\^{}", "±": "$\\pm$", "−": "$-$", "–": "--", "Δ": "$\\Delta$", "τ": "$\\tau$",
+        "ρ": "$\\rho$"}  # fmt: skip
+
+
+def _tex(text: str) -> str:
+    return "".join(_TEX.get(letter, letter) for letter in text)
+
+
+# ---- for programs -----------------------------------------------------------------------------------------
+
+
+def as_csv(tables: Sequence[Table]) -> str:
+    """A line a cell, with what it is a figure of."""
+    out = io.StringIO()
+    records = [record for table in tables for record in table.records()]
+    known = {name for record in records for name in record}
+    writer = csv.DictWriter(out, [name for name in ORDER if name in known], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return out.getvalue()
+
+
+def render(tables: Sequence[Table], form: Format) -> str:
+    """Tables in any form but `text`, which the terminal draws."""
+    if form == "json":
+        return json.dumps([table.to_dict() for table in tables], indent=2, ensure_ascii=False)
+    if form == "csv":
+        return as_csv(tables).rstrip("\n")
+    return "\n\n".join((latex if form == "latex" else markdown)(table) for table in tables)

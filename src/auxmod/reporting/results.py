@@ -1,0 +1,155 @@
+"""Results as they lie in files, found again by what was run: a cell of a table is a run for any seed.
+
+A results file has one JSON line a finished run (`store.result_row`); a directory of them is read whole, as is a
+directory of run directories. Where a run is there twice, the later line counts.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from auxmod.config import RunConfig
+from auxmod.errors import UserError, require
+from auxmod.experiments.store import RESULT, Run, read_results, result_row
+
+Row = Mapping[str, Any]
+Index = dict[str, list[Row]]
+"""The rows of each cell, one a seed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """A cell's figure over its seeds, in percent."""
+
+    mean: float | None
+    """None where every seed failed."""
+    std: float | None
+    """Of the sample (n − 1); None for a single seed."""
+    count: int
+    failed: int
+    """Seeds that diverged or could not be run: they are in no mean, and must be said beside it."""
+    chance: float
+
+
+# ---- reading ----------------------------------------------------------------------------------------------
+
+
+def default_place() -> Path:
+    """results/ here, or else that of the source tree this runs from."""
+    here, tree = Path("results"), Path(__file__).parents[3] / "results"
+    return tree if tree.is_dir() and not here.is_dir() else here
+
+
+def read(path: Path | None = None) -> Index:
+    """The results in a file or directory; without one, those of :func:`default_place`, where there are any."""
+    place = path or default_place()
+    require(path is None or place.exists(), f"--results is {str(place)!r}, but there is no such file or directory.")
+    return index(row for source in _sources(place) for row in _rows(source))
+
+
+def _sources(place: Path) -> list[Path]:
+    """Results files and finished runs, in the order of their names; logs of other things are passed over."""
+    if not place.is_dir():
+        return [place] if place.exists() else []
+    files = (path for path in place.glob("*.jsonl") if _has_results(path))
+    return sorted([*files, *(result.parent for result in place.glob(f"**/{RESULT}"))])
+
+
+def _has_results(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return b'"config"' in file.readline()
+
+
+def _rows(source: Path) -> list[dict[str, Any]]:
+    try:
+        if not source.is_dir():
+            return read_results(source)
+        run = Run.open(source)
+        return [result_row(run.config, run.result, {}, curve=run.curve())]
+    except OSError as error:
+        raise UserError(f"--results {source} cannot be read ({error.strerror}).") from None
+
+
+# ---- finding ----------------------------------------------------------------------------------------------
+
+
+def index(rows: Iterable[Row]) -> Index:
+    """Rows by what was run, whatever the seed; of one run's rows the last, and none that failed if one did not."""
+    cells: dict[str, dict[Any, Row]] = {}
+    for row in rows:
+        seeds, seed = cells.setdefault(_key(row["config"]), {}), row["config"].get("seed")
+        if "scores" in row or "scores" not in seeds.get(seed, {}):
+            seeds[seed] = row
+    return {key: list(seeds.values()) for key, seeds in cells.items()}
+
+
+def find(results: Index, run: RunConfig) -> list[Row]:
+    """The rows of a run, one a seed, whatever its own seed."""
+    return results.get(_key(run.to_dict()), [])
+
+
+def _key(config: Mapping[str, Any]) -> str:
+    """A run's configuration without its seed, and without what `RunConfig.hash` leaves out too."""
+    ignored = {"method": ("method",), "training": ("data",)}
+    parts = {
+        name: {key: value for key, value in part.items() if key not in ignored.get(name, ())}
+        for name, part in config.items()
+        if isinstance(part, Mapping)
+    }
+    return json.dumps(parts | {"format": config.get("format")}, sort_keys=True)
+
+
+def collect(results: Index, run: RunConfig, tau: float | None = None) -> Summary | None:
+    """A run's match accuracy, or its τ-accuracy, over its seeds; None where it was not run."""
+    rows = find(results, run)
+    scores = [row["scores"] for row in rows if "scores" in row]
+    if not rows:
+        return None
+    try:
+        values = [100 * (s["match"] if tau is None else s["tau"][f"{tau:g}"]) for s in scores]
+    except (KeyError, TypeError):
+        what = "match accuracy" if tau is None else f"accuracy at τ = {tau:g}"
+        raise UserError(f"A result of run {run.hash} has no {what}: restore its line or delete it.") from None
+    return Summary(
+        mean=statistics.fmean(values) if values else None,
+        std=statistics.stdev(values) if len(values) > 1 else None,
+        count=len(values),
+        failed=len(rows) - len(values),
+        chance=chance(run, tau),
+    )
+
+
+def chance(run: RunConfig, tau: float | None = None) -> float:
+    """`problem.metrics.chance` in percent, without torch."""
+    q = run.problem.q
+    if tau is None:
+        return 100 / q
+    return min(100.0, 200 * tau if run.model.embedding == "angular" else 100 * (2 * int(tau * q + 1e-9) + 1) / q)
+
+
+def missing(results: Index, runs: Iterable[RunConfig]) -> list[RunConfig]:
+    """Those of the runs, seed for seed, that have no figures."""
+    return [run for run in runs if run.seed not in _scored(find(results, run))]
+
+
+def _scored(rows: Iterable[Row]) -> set[int]:
+    return {row["config"]["seed"] for row in rows if "scores" in row}
+
+
+def curves(results: Index, run: RunConfig) -> list[list[tuple[int, float]]]:
+    """Each seed's (step, held-out accuracy in percent), where the row has its curve."""
+    drawn = (row.get("curve") or [] for row in find(results, run))
+    lines = ([(p["step"], 100 * p["accuracy"]) for p in curve if p.get("accuracy") is not None] for curve in drawn)
+    return [line for line in lines if line]
+
+
+def mean_curve(results: Index, run: RunConfig) -> list[tuple[int, float]]:
+    """The seeds' mean at the steps that all of them measured."""
+    lines = [dict(line) for line in curves(results, run)]
+    steps = sorted(set.intersection(*map(set, lines))) if lines else []
+    return [(step, statistics.fmean(line[step] for line in lines)) for step in steps]

@@ -1,0 +1,247 @@
+"""The paper's tables with our figures in them: the paper's value, ours over seeds, chance, and the difference.
+
+:func:`build` makes a table of plain cells, each knowing what it is a figure of; `render` arranges and writes them.
+A cell that was not run has no figure of ours, and is never filled from elsewhere.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from auxmod.config import RunConfig
+from auxmod.errors import require
+from auxmod.experiments import recipes
+from auxmod.experiments.recipes import RECIPES, Wanted
+from auxmod.reporting import published, results
+from auxmod.settings import flatten
+
+Facts = dict[str, Any]
+
+TITLES = {
+    "table1a": "Table 1a: match accuracy (%), token embedding",
+    "table1b": "Table 1b: match accuracy (%), angular embedding",
+    "table2": "Table 2: τ-accuracy (%), angular embedding",
+    "table3": "Table 3: match accuracy (%) over the 24 pairs K = 4..9, r = 0.1..0.4",
+    "configs": "Table 6: match accuracy (%) of 16 configurations, token embedding, N = 8, q = 97",
+    "gap": "Table 4: the bound (1 − 1/q)^N on the gap between sparse training and uniform testing",
+    "rho": "ρ = ((1 − r) + r/K) / (2/3), the expected wraps of aux over those of sparse",
+    "redbox": "Match accuracy (%) over K and r, angular embedding, N = 64, q = 433, 100K samples",
+    "grid": "Match accuracy (%) over K and r, 100K samples",
+}
+"""Every table, by the name of its item."""
+NAMES = {"aux": "aux", "sparse": "sparse", "naive": "naive", "expected": "aux, expected"}
+"""What a variant is called."""
+SHOWN = ("pooling", "final_norm", "init", "clip", "lr", "draw")
+"""Settings that the paper leaves open or that a preset changes, said beneath each table."""
+NEAR = 5.0
+"""Points from the paper's figure that still count as agreement."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One figure: the paper's, ours, and what guessing gives."""
+
+    facts: Facts
+    """What it is a figure of: n, q, samples, method, …"""
+    paper: float | None = None
+    ours: float | None = None
+    """None where it was not run."""
+    std: float | None = None
+    count: int = 0
+    """Seeds behind ours; for a statistic over the grid, pairs (K, r)."""
+    failed: int = 0
+    """Seeds without a figure: they diverged or could not be run."""
+    chance: float | None = None
+
+    @property
+    def difference(self) -> float | None:
+        """Ours less the paper's."""
+        return None if self.paper is None or self.ours is None else self.ours - self.paper
+
+    def to_dict(self) -> Facts:
+        ours = {"mean": self.ours, "std": self.std, "count": self.count, "failed": self.failed}
+        return self.facts | {"paper": self.paper} | ours | {"chance": self.chance, "difference": self.difference}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Cells, which of their facts name a row, and which a column."""
+
+    item: str
+    preset: str | None
+    down: tuple[str, ...]
+    across: str
+    cells: Sequence[Cell]
+    notes: Sequence[str] = ()
+    ours: str = "ours"
+    digits: int = 1
+
+    @property
+    def title(self) -> str:
+        return TITLES[self.item] + (f", preset {self.preset}" if self.preset else "")
+
+    def records(self) -> list[Facts]:
+        """A flat record a cell."""
+        return [{"item": self.item, "preset": self.preset} | cell.to_dict() for cell in self.cells]
+
+    def to_dict(self) -> dict[str, Any]:
+        head = {"item": self.item, "preset": self.preset, "title": self.title, "notes": list(self.notes)}
+        return head | {"columns": [*self.down, self.across], "rows": self.records()}
+
+
+def build(item: str, preset: str, stored: results.Index) -> Table:
+    """A table from stored results."""
+    require(item in TITLES, f"There is no table {item!r}; choose one of {', '.join(TITLES)}, all.")
+    return {"gap": _gap, "rho": _rho}[item]() if item in ("gap", "rho") else _of_runs(item, preset, stored)
+
+
+def tables(item: str, presets: Sequence[str], stored: results.Index) -> list[Table]:
+    """A table for each preset, or all of them; what needs no runs comes once."""
+    return [
+        build(name, preset, stored)
+        for name in (TITLES if item == "all" else (item,))
+        for preset in (presets[:1] if name in ("gap", "rho") else presets)
+    ]
+
+
+# ---- tables of runs ---------------------------------------------------------------------------------------
+
+_SHAPES: dict[str, tuple[tuple[str, ...], str]] = {
+    "table1a": (("n", "q", "samples"), "method"),
+    "table1b": (("n", "q", "samples"), "method"),
+    "table2": (("tau", "n", "q", "samples"), "method"),
+    "table3": (("embedding", "n", "q", "samples"), "statistic"),
+    "configs": (("norm", "bias", "init", "dropout"), "method"),
+    "redbox": (("r",), "k"),
+    "grid": (("embedding", "n", "q", "r"), "k"),
+}
+"""The facts that name a row, and the one that names a column."""
+
+
+def _of_runs(item: str, preset: str, stored: results.Index) -> Table:
+    sizes = {"samples": (recipes.SMALL, recipes.LARGE)} if item == "table3" else {}
+    asked = list(RECIPES[item](preset, **sizes))
+    down, across = _SHAPES[item]
+    cells = list(_spreads(asked, stored) if item == "table3" else _cells(item, asked, stored))
+    if across == "k":
+        embeddings = list(recipes.SIZES)
+        cells.sort(key=lambda cell: (embeddings.index(cell.facts["embedding"]), *_values(cell, "n", "q", "r", "k")))
+    return Table(item=item, preset=preset, down=down, across=across, cells=cells, notes=list(_notes(asked, cells)))
+
+
+def _cells(item: str, asked: Iterable[Wanted], stored: results.Index) -> Iterator[Cell]:
+    once: dict[RunConfig, Wanted] = {}  # where a preset draws `expected` already, that column would say aux again
+    for want in asked:
+        once.setdefault(want.run, want)
+    for tau in sorted(published.TAUS) if item == "table2" else [None]:
+        for want in once.values():
+            facts = _facts(item, want) | {"metric": "match" if tau is None else "tau", "tau": tau}
+            paper = published.find(item, **{name: v for name, v in facts.items() if name not in ("k", "r")})
+            yield _cell(facts, paper, results.collect(stored, want.run, tau), results.chance(want.run, tau))
+
+
+def _facts(item: str, want: Wanted) -> Facts:
+    run = want.run
+    facts: Facts = {"embedding": run.model.embedding, "n": run.problem.n, "q": run.problem.q}
+    facts |= {"samples": run.training.samples, "method": want.variant, "k": run.method.k, "r": run.method.r}
+    return facts | ({name: getattr(run.model, name) for name in recipes.SWITCHES} if item == "configs" else {})
+
+
+def _cell(facts: Facts, paper: float | None, found: results.Summary | None, chance: float) -> Cell:
+    if found is None:
+        return Cell(facts=facts, paper=paper, chance=chance)
+    figures: Facts = {"ours": found.mean, "std": found.std, "count": found.count, "failed": found.failed}
+    return Cell(facts=facts, paper=paper, chance=chance, **figures)
+
+
+def _notes(asked: Sequence[Wanted], cells: Sequence[Cell]) -> Iterator[str]:
+    done = sum(cell.ours is not None for cell in cells)
+    yield f"{done} of {len(cells)} cells run. Ours: mean ± standard deviation over (how many) seeds."
+    for variant, want in {want.variant: want for want in asked}.items():
+        settings = flatten(want.run)
+        yield f"{NAMES[variant]}: " + ", ".join(f"{name} {settings[name]}" for name in SHOWN)
+    compared = [cell for cell in cells if cell.difference is not None and cell.facts["metric"] != "gain"]
+    for (method, samples), group in grouped(compared, ("method", "samples")).items():
+        gaps = [cell.difference or 0.0 for cell in group]
+        near, below = sum(abs(gap) <= NEAR for gap in gaps), sum(gap < -1 for gap in gaps)
+        yield (
+            f"{NAMES[method]} with {samples:,} samples: {near} of {len(gaps)} within {NEAR:g} points of the paper's, "
+            f"{below} more than 1 point below it."
+        )
+
+
+def grouped(cells: Iterable[Cell], names: Sequence[str]) -> dict[tuple[Any, ...], list[Cell]]:
+    """Cells by the values of some facts, in the order in which they come."""
+    groups: dict[tuple[Any, ...], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(_values(cell, *names), []).append(cell)
+    return groups
+
+
+def _values(cell: Cell, *names: str) -> tuple[Any, ...]:
+    return tuple(cell.facts[name] for name in names)
+
+
+# ---- Table 3 ----------------------------------------------------------------------------------------------
+
+
+def _spreads(asked: Iterable[Wanted], stored: results.Index) -> Iterator[Cell]:
+    groups: dict[tuple[Any, ...], list[Wanted]] = {}
+    for want in asked:
+        facts = _facts("table3", want)
+        groups.setdefault(tuple(facts[name] for name in _SHAPES["table3"][0]), []).append(want)
+    for key, wants in groups.items():
+        yield from _spread(dict(zip(_SHAPES["table3"][0], key, strict=True)), wants, stored)
+
+
+def _spread(setting: Facts, wants: Iterable[Wanted], stored: results.Index) -> Iterator[Cell]:
+    """Least, mean and greatest accuracy over all the pairs, the baseline, and the mean's gain over it.
+
+    Of a grid that was run in part, the spread would mislead: it counts as not run.
+    """
+    found = {want: results.collect(stored, want.run) for want in wants}
+    pairs = [summary.mean if summary else None for want, summary in found.items() if want.variant == "aux"]
+    means = [mean for mean in pairs if mean is not None]
+    whole = len(means) == len(pairs)
+    baseline, base = next((want, summary) for want, summary in found.items() if want.variant == "sparse")
+    mean, below = statistics.fmean(means) if whole else None, base.mean if base else None
+    figures = {
+        "min": min(means) if whole else None,
+        "mean": mean,
+        "max": max(means) if whole else None,
+        "gain": None if mean is None or below is None else mean - below,
+    }
+    chance = results.chance(baseline.run)
+    facts = setting | {"method": "sparse", "metric": "match"}
+    yield _cell(facts | {"statistic": "sparse"}, published.find("table3", **facts), base, chance)
+    for name, ours in figures.items():
+        gain = name == "gain"
+        facts = setting | {"method": "aux", "metric": "gain" if gain else "match"}
+        paper = published.find("table3", **facts, statistic=None if gain else name)
+        told: Facts = {"ours": ours, "count": len(means), "chance": None if gain else chance}
+        yield Cell(facts=facts | {"statistic": name}, paper=paper, **told)
+
+
+# ---- tables of theory -------------------------------------------------------------------------------------
+
+
+def _gap() -> Table:
+    from auxmod.problem import theory
+
+    cells = [
+        Cell(facts={"n": n, "q": q, "metric": "bound"}, paper=value, ours=theory.gap_bound(n, q))
+        for n, line in published.GAP.items()
+        for q, value in line.items()
+    ]
+    return Table(item="gap", preset=None, down=("n",), across="q", cells=cells, ours="exact", digits=4)
+
+
+def _rho() -> Table:
+    from auxmod.problem import theory
+
+    pairs = sorted(recipes.GRID, key=lambda pair: (pair[1], pair[0]))
+    cells = [Cell(facts={"k": k, "r": r, "metric": "rho"}, ours=theory.rho((1, k), (1 - r, r))) for k, r in pairs]
+    return Table(item="rho", preset=None, down=("r",), across="k", cells=cells, ours="ρ", digits=3)

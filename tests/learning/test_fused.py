@@ -88,8 +88,9 @@ def test_one_pass_adamw_is_the_plain_one():
         copies, half = [r.clone() for r in rows], torch.zeros_like(gradients)
         apply(*(c[:, :3000] for c in copies), gradients, half, scalars)
         results.append([*copies, half])
-    for a, b in zip(*results, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-7)
+    (*ours, our_half), (*plain, plain_half) = results
+    torch.testing.assert_close(ours, plain, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(our_half, plain_half, rtol=2e-3, atol=1e-5)  # one unit in the last place
 
 
 @gpu
@@ -116,7 +117,7 @@ def curve(model: Ensemble, replay, steps: int) -> torch.Tensor:
 @gpu
 def test_captured_and_eager_learn_alike(monkeypatch):
     """fp32, 200 steps from one seed: the curves differ by rounding alone, less than 1 % of the loss at any step."""
-    settings = {"precision": "fp32", "samples": 20_000, "init": 0.02, "lr": 1e-4}
+    settings = {"precision": "fp32", "samples": 20_000, "init": 0.02}
     eager = ensemble(monkeypatch, False, **settings)
     eager._fast_begin, eager._fast_end, eager._fast_embedded = eager._begin, eager._end, eager.encoder.embedded
     eager._fast_blocks, eager._fast_decide = eager.encoder.trunk, decide
@@ -125,18 +126,20 @@ def test_captured_and_eager_learn_alike(monkeypatch):
     a = curve(eager, eager.step, 200)
     b = curve(replayed, captured(replayed.step, replayed._changing(), CUDA), 200)
     assert a[-1].mean() < a[0].mean()
-    assert ((a - b).abs() / a).max() < 1e-2
+    apart = float(((a - b).abs() / a).max())
+    assert apart < 1e-2, apart
 
 
 @gpu
 def test_by_hand_learns_what_fp32_learns(monkeypatch):
-    settings = {"samples": 20_000, "init": 0.02, "lr": 1e-4}
+    settings = {"samples": 20_000, "init": 0.02}
     curves = []
     for precision, by_hand in (("fp16", True), ("fp32", False)):
         model = ensemble(monkeypatch, by_hand, precision=precision, **settings)
         model._draw_order(0)
         curves.append(curve(model, captured(model.step, model._changing(), CUDA), 200))
-    assert distance(curves[0], curves[1]) < 0.02
+    apart = distance(curves[0], curves[1])
+    assert apart < 5e-3, apart
 
 
 def test_parameters_gradients_and_halves_are_views_of_long_rows():

@@ -17,6 +17,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     """The demo's directory, and what it said on stdout and stderr."""
     patch, place = pytest.MonkeyPatch(), tmp_path_factory.mktemp("demo")
     patch.chdir(place)
+    patch.setattr("auxmod.learning.engine.VALIDATION_SAMPLES", 200)
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as error:
         assert main(["demo", "--quick"]) == 0
     patch.undo()

@@ -23,7 +23,9 @@ FROZEN = Path(__file__).with_name("surface.json")
 
 def surface() -> dict[str, list[str]]:
     """What the application says of itself: a line for each flag of each command."""
-    return {name: sorted(line(a) for a in each.assemble_argument_collection() if a.show) for name, each in commands(app)}
+    return {
+        name: sorted(line(a) for a in each.assemble_argument_collection() if a.show) for name, each in commands(app)
+    }
 
 
 def commands(within: App, prefix: str = "") -> Iterator[tuple[str, App]]:

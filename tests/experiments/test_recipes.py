@@ -6,7 +6,16 @@ import pytest
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
-from auxmod.experiments.recipes import OUR_CHOICE, PAPER_CHOICE, PRESETS, with_preset
+from auxmod.experiments.recipes import (
+    OUR_CHOICE,
+    PAPER_CHOICE,
+    PRESETS,
+    RECIPES,
+    SEARCHED,
+    Wanted,
+    cells,
+    with_preset,
+)
 from auxmod.settings import build
 
 
@@ -55,3 +64,85 @@ def test_the_demo_is_a_case_for_two_cores() -> None:
 def test_an_unknown_preset_is_refused() -> None:
     with pytest.raises(UserError, match="--preset is 'huge'; choose one of demo, paper, best"):
         with_preset("huge", {})
+
+
+# -- what the tables and figures need -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("item", "count"),
+    [
+        ("table1a", 9 * (4 * 3 + 2)),  # three seeds of four methods at 100K, one of two at 1M
+        ("table1b", 9 * (4 * 3 + 2)),
+        ("table2", 16 * 2 * 2),
+        ("table3", 18 * (24 + 1)),
+        ("configs", 16 * 2),
+        ("grid", 18 * 81),
+        ("redbox", 81),
+        ("curves", 2 * 2 * (3 + 3 + 1)),
+    ],
+)
+def test_an_item_needs_so_many_runs_at_the_papers_preset(item: str, count: int) -> None:
+    runs = cells(item, ["paper"])
+    assert len(runs) == len(set(runs)) == count
+
+
+def test_all_items_have_a_recipe_with_a_line_about_it() -> None:
+    assert set(RECIPES) == {"table1a", "table1b", "table2", "table3", "configs", "grid", "redbox", "curves"}
+    assert all(recipe.__doc__ for recipe in RECIPES.values())
+
+
+def test_the_papers_cells_are_the_papers_setup_with_its_k_and_r() -> None:
+    for variant, run in RECIPES["table1b"]("paper"):
+        assert run.training.epochs == 10
+        if variant == "aux":
+            assert (run.method.k, run.method.r) == PAPER_CHOICE["angular"][run.problem.n, run.problem.q]
+            assert run.method.draw == "sampled"
+        if variant == "expected":
+            assert run.method.draw == "expected"
+    assert {run.method.draw for variant, run in RECIPES["table1b"]("best") if variant == "aux"} == {"expected"}
+
+
+def test_cells_that_are_the_same_run_come_once() -> None:
+    both = cells("table1a", ["best"], samples=(100_000,), seeds=1)
+    assert len(both) == 9 * 3  # aux draws `expected` there already
+    grid = {run.hash for run in cells("grid", ["paper"])}
+    chosen = [want.run for want in RECIPES["table1b"]("paper", (100_000,)) if want.variant == "aux"]
+    assert {run.hash for run in chosen} <= grid
+
+
+def test_the_most_telling_cells_come_first() -> None:
+    sizes = [run.training.samples for run in cells("table1a")]
+    assert sizes == sorted(sizes)
+    large = [(run.training.samples, run.problem.n) for run in cells("table2", ["paper"])]
+    assert large[0] == (1_000_000, 128)
+    assert large[-1] == (10_000_000, 128)
+    assert large[32] == (10_000_000, 16)
+    first = cells("grid", ["paper"])[: 24 * 18]
+    assert {(run.method.k, run.method.r) for run in first} == set(SEARCHED)
+
+
+def test_seeds_sizes_and_a_choice_of_cells() -> None:
+    def keep(want: Wanted) -> bool:
+        return want.run.problem.n == 16 and want.variant == "sparse"
+
+    runs = cells("table1b", ["paper"], seeds=2, samples=(500, 1_000), keep=keep)
+    assert [(run.problem.q, run.training.samples, run.seed) for run in runs] == [
+        (q, samples, seed) for samples in (500, 1_000) for q in (97, 257, 433) for seed in (0, 1)
+    ]
+
+
+def test_the_configurations_vary_four_switches_and_nothing_else() -> None:
+    runs = [run for variant, run in RECIPES["configs"]("paper") if variant == "aux"]
+    assert len({(run.model.norm, run.model.bias, run.model.init, run.model.dropout) for run in runs}) == 16
+    assert build(**with_preset("paper", {"n": 8, "q": 97, "embedding": "token", "samples": 1_000_000})) in runs
+
+
+def test_equal_compute_is_as_many_steps() -> None:
+    steps = {run.training.steps for run in cells("curves", ["paper"]) if run.training.epochs > 10}
+    assert steps == {run.training.steps for run in cells("curves", ["paper"]) if run.training.samples == 1_000_000}
+
+
+def test_an_item_without_runs_is_refused() -> None:
+    with pytest.raises(UserError, match="There are no runs for 'gap'; choose one of table1a"):
+        cells("gap")

@@ -8,8 +8,9 @@ from torch import Tensor
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
-from auxmod.learning.engine import EVALUATIONS, LOGS, Ensemble, Finished, Progress, shape_of, training_inputs
-from auxmod.problem import labels
+from auxmod.learning import engine
+from auxmod.learning.engine import Ensemble, Finished, Progress, shape_of, training_inputs
+from auxmod.problem import labels, rng
 from tiny import tiny
 
 CPU = torch.device("cpu")
@@ -99,6 +100,22 @@ def test_an_epoch_visits_every_sample_once() -> None:
     assert torch.equal(torch.cat(seen, 1).sort(1).values, torch.arange(60).expand(2, 60))
 
 
+def test_each_epoch_has_the_order_of_its_own_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    ensemble, visited = Ensemble([tiny(seed=4)], CPU), []
+    batch = ensemble._batch
+
+    def recorded() -> tuple[Tensor, Tensor, Tensor]:
+        index, x, total = batch()
+        visited.append(index)
+        return index, x, total
+
+    monkeypatch.setattr(ensemble, "_batch", recorded)
+    list(ensemble.fit())
+    epochs = torch.cat(visited, 1).view(3, 60)
+    for number, epoch in enumerate(epochs):
+        assert torch.equal(epoch, rng.permutation(rng.key(4, "order", number), 60, CPU))
+
+
 def test_runs_of_different_shape_do_not_ride_together() -> None:
     for other in ({"n": 5}, {"width": 16}, {"method": "naive"}, {"samples": 70}, {"batch": 20}, {"norm": "post"}):
         assert shape_of(tiny(**other)) != shape_of(tiny())
@@ -112,7 +129,15 @@ def test_runs_of_different_shape_do_not_ride_together() -> None:
 # -- events ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("steps", [1, 7, 100, 402])
+@pytest.fixture
+def few_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of 40 steps is logged each fourth, and measured each tenth."""
+    monkeypatch.setattr(engine, "LOGS", 10)
+    monkeypatch.setattr(engine, "EVALUATIONS", 4)
+
+
+@pytest.mark.usefixtures("few_logs")
+@pytest.mark.parametrize("steps", [1, 7, 40, 83])
 def test_events_tell_the_whole_story(steps: int) -> None:
     config = tiny(samples=10 * steps, epochs=1, test_samples=10)
     ensemble, events = trained(config, dtype=torch.float32)
@@ -121,25 +146,26 @@ def test_events_tell_the_whole_story(steps: int) -> None:
     assert isinstance(last, Finished)
     assert progress[-1].step == progress[-1].steps == steps
     assert progress[-1].accuracy is not None
-    assert len(progress) <= 2 * LOGS + 1
-    assert min(steps, EVALUATIONS) <= sum(event.accuracy is not None for event in progress) <= 2 * EVALUATIONS
+    assert min(steps, 10) <= len(progress) <= 21
+    assert min(steps, 4) <= sum(event.accuracy is not None for event in progress) <= 8
     assert [event.step for event in progress] == sorted({event.step for event in progress})
     assert last.scores[0] == ensemble.evaluate(10)[0]
 
 
+@pytest.mark.usefixtures("few_logs")
 def test_the_loss_of_an_event_is_the_mean_since_the_last() -> None:
-    config = tiny(samples=4020, epochs=1, test_samples=10)  # 402 steps, logged each second one
+    config = tiny(samples=400, epochs=1, test_samples=10)
     one, other = Ensemble([config], CPU), Ensemble([config], CPU)
     events = [event for event in one.fit() if isinstance(event, Progress)]
     other._draw_order(0)
     losses = []
-    for _ in range(10):
+    for _ in range(40):
         before = other.loss_sum.clone()
         other.step()
         losses.append(float(other.loss_sum - before))
-    expected = [(losses[i] + losses[i + 1]) / 2 for i in range(0, 10, 2)]
-    assert [event.step for event in events[:5]] == [2, 4, 6, 8, 10]
-    assert [event.loss[0] for event in events[:5]] == pytest.approx(expected, rel=1e-4)
+    assert [event.step for event in events] == list(range(4, 41, 4))
+    expected = [sum(losses[step - 4 : step]) / 4 for step in range(4, 41, 4)]
+    assert [event.loss[0] for event in events] == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_member_that_diverges_is_named_and_the_others_go_on() -> None:
@@ -172,7 +198,7 @@ def test_half_precision_trains_on_a_cpu_too(precision: str) -> None:
 
 def test_a_small_problem_is_learned() -> None:
     """The whole machine does what it is for: sums of two numbers mod 5."""
-    config = tiny(n=2, q=5, k=2, r=0.5, draw="expected", samples=200, epochs=60, lr=1e-2, width=16, pooling="mean")
+    config = tiny(n=2, q=5, k=2, r=0.5, draw="expected", samples=200, epochs=30, lr=2e-2, width=16, pooling="mean")
     _, events = trained(config, dtype=torch.float32)
     losses = [event.loss[0] for event in events[:-1]]
     assert losses[-1] < losses[0] / 10

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Parameter
 
 from auxmod import __version__
-from auxmod.cli import bench, demo, evaluate, grid, runs, sweep, theory, train
+from auxmod.cli import bench, demo, evaluate, grid, reproduce, runs, search, sweep, theory, train
 from auxmod.cli.display import console
 from auxmod.errors import UserError
 
@@ -27,11 +27,16 @@ for command in (
     train.train,
     sweep.sweep,
     grid.grid,
+    search.search,
     evaluate.evaluate,
     evaluate.predict,
     evaluate.data,
     bench.bench,
     theory.theory,
+    reproduce.reproduce,
+    reproduce.table,
+    reproduce.figure,
+    reproduce.published,
 ):
     app.command(command, name="eval" if command is evaluate.evaluate else None)
 app.command(runs.app)

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from auxmod.cli.display import Bars, console, percent, print_json
+from auxmod.cli.display import Bars, console, percent, print_json, titled
 from auxmod.cli.options import RUN, ConfigFile, Device, Json, Preset, Quiet, SweepFlags, given_axes
 from auxmod.cli.sweep import DEFAULT_RESULTS, CheckpointEvery, ResultsFile, RetryFailed, rows_of, run, runs_of
 from auxmod.cli.train import default_path, scores_table
@@ -138,7 +138,8 @@ def _train_longer(best: Mapping[str, Any], longer: RunConfig, out: Path | None, 
 
 def _show(found: Mapping[str, Any]) -> None:
     out = console()
-    out.print(heatmap(found))
+    size = f"N = {found['n']}, q = {found['q']}, {found['samples']:,} samples"
+    out.print(titled(f"Held-out match accuracy, {size}", heatmap(found)))
     best = found["best"]
     if found["failed"]:
         out.print(f"[red]{found['failed']} cells failed and are left out.[/]")
@@ -155,9 +156,8 @@ def heatmap(found: Mapping[str, Any]) -> Table:
     """Held-out accuracy over K and r, with ρ below each."""
     cells = {(cell["k"], cell["r"]): cell for cell in found["cells"]}
     ks, rs = sorted({k for k, _ in cells}), sorted({r for _, r in cells})
-    title = f"Held-out match accuracy, N = {found['n']}, q = {found['q']}, {found['samples']:,} samples"
     caption = f"ρ below each; chance {percent(found['chance'])}" if found["chance"] is not None else None
-    out = Table(title=title, caption=caption, title_justify="left", caption_justify="left", padding=0, show_edge=False)
+    out = Table(caption=caption, caption_justify="left", padding=0, show_edge=False)
     out.add_column("r \\ K", justify="right")
     for k in ks:
         out.add_column(str(k), justify="center", min_width=10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -59,14 +60,14 @@ def show(name: str, /, *, store: Store = STORE, json: Json = False) -> None:
     if json:
         return print_json({**entry.row, "name": entry.name, "state": entry.state, "curve": curve})
     out = console()
-    out.print(mapping(f"{entry.name}: {entry.state}", entry.settings))
+    out.print(mapping(escape(f"{entry.name}: {entry.state}"), _escaped(entry.settings)))
     figures = {n: _figure(n, entry.summary[n]) for n in catalogue.FIGURES if entry.summary[n] is not None}
     if "failed" in entry.row:
-        figures["failed"] = str(entry.row["failed"])
+        figures["failed"] = escape(str(entry.row["failed"]))
     if figures:
         out.print(mapping("Figures", figures))
     if entry.row.get("provenance"):
-        out.print(mapping("Made with", entry.row["provenance"]))
+        out.print(mapping("Made with", _escaped(entry.row["provenance"])))
     if curve:
         out.print("Held-out match accuracy")
         out.print(line_chart({"": curve}))
@@ -170,6 +171,10 @@ def _chosen(store: Path, where: str | None, sort: str | None, reverse: bool) -> 
     for note in notes:
         console(stderr=True).print(f"Left out: {note}", markup=False, soft_wrap=True)
     return catalogue.arrange(catalogue.select(entries, where), sort, reverse)
+
+
+def _escaped(values: Mapping[str, Any]) -> dict[str, str]:
+    return {name: escape(str(value)) for name, value in values.items()}
 
 
 def _plain(entry: Entry) -> dict[str, Any]:

@@ -51,7 +51,6 @@ def sweep(
 
     Example: auxmod sweep --n 16 --q 97 --k 4:9 --r 0.1:0.4:0.1 --seed 0:2
     """
-    require(checkpoint_every >= 1, f"--checkpoint-every is {checkpoint_every}, but must be 1 step or more.")
     said, base = given_axes(flags), given_axes(None, config)
     tables = [base | cell | said for cell in (read_tables(from_) if from_ else [{}])]
     configs = runs_of(expand_all(tables), preset)
@@ -104,6 +103,7 @@ def run(
     quiet: bool = False,
 ) -> None:
     """Sweep before the user's eyes; where all is done already, without so much as importing torch."""
+    require(checkpoint_every >= 1, f"--checkpoint-every is {checkpoint_every}, but must be 1 step or more.")
     if not _left(configs, results, retry_failed):
         return
     from auxmod.experiments.sweep import run_sweep

@@ -155,7 +155,7 @@ def labels(entries: Sequence[Entry]) -> list[str]:
     hidden = {"moduli", "weights"} if sugar else {"k", "r"}
     differing = [name for name in settings[0] if name not in hidden and len({str(each[name]) for each in settings}) > 1]
     made = [" ".join(f"{name}={_shown(each[name])}" for name in differing) for each in settings]
-    return made if len(set(made)) == len(made) else [entry.name for entry in entries]
+    return made if all(made) and len(set(made)) == len(made) else [entry.name for entry in entries]
 
 
 def _shown(value: Any) -> str:

@@ -98,7 +98,7 @@ def with_preset(name: str | None, given: Mapping[str, Any]) -> Settings:
 
 SMALL, LARGE, HUGE = 100_000, 1_000_000, 10_000_000
 SEEDS = {SMALL: 3}
-"""How many seeds a cell is run with, by training samples; one where it is not said."""
+"""How many seeds a cell is run with, by training samples: one where it is not said, and one over K and r."""
 SIZES: dict[str, tuple[tuple[int, int], ...]] = {
     "token": tuple(itertools.product((8, 16, 32), (31, 97, 257))),
     "angular": tuple(itertools.product((16, 32, 64), (97, 257, 433))),
@@ -182,9 +182,10 @@ def grid(
     """Match accuracy over K and r: the pairs that the paper searched before the rest."""
     settings = [(size, embedding) for embedding in sizes for size in sizes[embedding]]
     aux = [wanted(preset, "aux", *setting, count) for count, setting in itertools.product(samples, settings)]
-    for (k, r), (variant, run) in itertools.product(pairs, aux):
-        method = dataclasses.replace(run.method, moduli=(1, k), weights=(1 - r, r))
-        yield Wanted(variant, dataclasses.replace(run, method=method))
+    for k, r in pairs:
+        method = dataclasses.replace(aux[0].run.method, moduli=(1, k), weights=(1 - r, r))
+        for variant, run in aux:
+            yield Wanted(variant, dataclasses.replace(run, method=method))
 
 
 def redbox(preset: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
@@ -223,17 +224,18 @@ def cells(
 ) -> list[RunConfig]:
     """The runs that a table or figure needs, each once, the most telling first.
 
-    ``seeds`` runs of each (by default three at 100K, one above), of those that ``keep`` keeps; ``samples`` in place
-    of the paper's sizes.
+    ``seeds`` runs of each (by default as `SEEDS` says), of those that ``keep`` keeps; ``samples`` in place of the
+    paper's sizes.
     """
     require(item in RECIPES, f"There are no runs for {item!r}; choose one of {', '.join(RECIPES)}.")
     sizes = {"samples": samples} if samples else {}
     asked = [want.run for preset in presets for want in RECIPES[item](preset, **sizes) if keep(want)]
-    runs = sorted({run.hash: run for run in asked}.values(), key=_turn if item == "table2" else _samples)
+    runs = sorted(dict.fromkeys(asked), key=_turn if item == "table2" else _samples)
+    usual = {} if item in ("table3", "grid", "redbox") else SEEDS
     return [
-        dataclasses.replace(run, seed=seed)
+        dataclasses.replace(run, seed=seed) if seed else run
         for run in runs
-        for seed in range(SEEDS.get(_samples(run), 1) if seeds is None else seeds)
+        for seed in range(usual.get(_samples(run), 1) if seeds is None else seeds)
     ]
 
 

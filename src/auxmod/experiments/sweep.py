@@ -173,7 +173,7 @@ def _reason(error: RuntimeError) -> str:
 
 def _clean_up(device: torch.device) -> None:
     """Give back what an ensemble held; the compiler too keeps what it made, and refuses after too many shapes."""
-    gc.collect()
     if device.type == "cuda":
         torch.compiler.reset()
+        gc.collect()
         torch.cuda.empty_cache()

@@ -48,7 +48,8 @@ class Published:
         return {name: value for name, value in plain.items() if value is not None or name in CORE}
 
 
-CORE = ("table", "embedding", "n", "q", "samples", "method", "metric", "tau", "value")
+FIELDS = tuple(field.name for field in dataclasses.fields(Published))
+CORE = FIELDS[:9]
 
 # ---- the tables -------------------------------------------------------------------------------------------
 

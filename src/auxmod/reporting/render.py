@@ -40,7 +40,7 @@ def layout(table: Table) -> Layout:
     guessed = table.across != "k" and any(cell.chance is not None for cell in table.cells)
     heads = [("", HEADS.get(name, name)) for name in table.down] + [("", "chance")] * guessed
     for column in columns:
-        parts = ("paper", table.ours, "Δ") if column in compared else (table.ours,)
+        parts = ("paper", table.ours, "Δ") if column in compared else ("" if table.across == "k" else table.ours,)
         heads += [(_column(table.across, column), part) for part in parts]
     rows = []
     for key, group in grouped(table.cells, table.down).items():
@@ -48,31 +48,34 @@ def layout(table: Table) -> Layout:
         row += [_figure(next(cell.chance for cell in group if cell.chance is not None), 1)] if guessed else []
         found = {cell.facts[table.across]: cell for cell in group}
         for column in columns:
-            row += _words(found.get(column), column in compared, table.digits)
+            row += _words(found.get(column), column in compared, table)
         rows.append(row)
     return Layout(heads, rows, len(table.down))
 
 
-def _words(cell: Cell | None, compared: bool, digits: int) -> list[str]:
+def _words(cell: Cell | None, compared: bool, table: Table) -> list[str]:
     """A cell's columns: the paper's, ours, their difference."""
     if cell is None:
         return ["", "", ""] if compared else [""]
-    ours = _ours(cell, digits)
+    ours, digits = _ours(cell, table), table.digits
     return [_figure(cell.paper, min(digits, 2)), ours, _figure(cell.difference, digits, "+")] if compared else [ours]
 
 
-def _ours(cell: Cell, digits: int) -> str:
-    """89.1 ± 0.4 (3): mean, standard deviation, seeds."""
+def _ours(cell: Cell, table: Table) -> str:
+    """89.1 ± 0.4 (3): mean, standard deviation, seeds; over K and r and of theory, the figure alone."""
     if cell.ours is None:
         return "failed" if cell.failed else "not run"
-    spread = "" if cell.std is None else f" ± {cell.std:.{digits}f}"
+    spread = "" if cell.std is None else f" ± {cell.std:.{table.digits}f}"
     failed = f", {cell.failed} failed" if cell.failed else ""
-    of_runs = "method" in cell.facts and cell.facts.get("statistic", "sparse") == "sparse"
-    return _figure(cell.ours, digits) + spread + (f" ({cell.count}{failed})" if of_runs else "")
+    seeds = f" ({cell.count}{failed})" if failed or table.across == "method" else ""
+    return _figure(cell.ours, table.digits) + (spread + seeds if table.across != "statistic" else "")
 
 
 def _figure(value: float | None, digits: int, sign: str = "") -> str:
-    return "–" if value is None else f"{value:{sign}.{digits}f}".replace("-", "−")
+    if value is None:
+        return "–"
+    shown = round(value, digits) + 0.0  # no minus before a zero
+    return f"{shown:{sign}.{digits}f}".replace("-", "−")
 
 
 def _word(name: str, value: Any) -> str:

@@ -49,7 +49,10 @@ def read(path: Path | None = None) -> Index:
     """The results in a file or directory; without one, those of :func:`default_place`, where there are any."""
     place = path or default_place()
     require(path is None or place.exists(), f"--results is {str(place)!r}, but there is no such file or directory.")
-    return index(row for source in _sources(place) for row in _rows(source))
+    try:
+        return index(row for source in _sources(place) for row in _rows(source))
+    except OSError as error:
+        raise UserError(f"{error.filename or place} cannot be read ({error.strerror}): name other --results.") from None
 
 
 def _sources(place: Path) -> list[Path]:
@@ -66,13 +69,10 @@ def _has_results(path: Path) -> bool:
 
 
 def _rows(source: Path) -> list[dict[str, Any]]:
-    try:
-        if not source.is_dir():
-            return read_results(source)
-        run = Run.open(source)
-        return [result_row(run.config, run.result, {}, curve=run.curve())]
-    except OSError as error:
-        raise UserError(f"--results {source} cannot be read ({error.strerror}).") from None
+    if not source.is_dir():
+        return read_results(source)
+    run = Run.open(source)
+    return [result_row(run.config, run.result, {}, curve=run.curve())]
 
 
 # ---- finding ----------------------------------------------------------------------------------------------

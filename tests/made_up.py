@@ -26,7 +26,7 @@ def row(run: RunConfig, match: float | None = None, tau: float = 0.9) -> dict[st
         "by_zeros": [],
     }
     steps = run.training.steps
-    curve = [{"step": steps * i // 20, "loss": 1.0, "accuracy": share * rise(i / 20)} for i in range(1, 21)]
+    curve = [{"step": steps * i // 18, "loss": 1.0, "accuracy": share * rise(i / 18)} for i in range(1, 19)]
     return result_row(run, scores, {"device": "none"}, validation=share, curve=curve)
 
 

@@ -1,0 +1,256 @@
+"""`auxmod reproduce`, `table`, `figure` and `published`: the paper's tables and figures with our numbers in them.
+
+Only `reproduce` trains, and only what has no result yet; the others read what is stored, without torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from auxmod.cli import display
+from auxmod.cli.options import RUN, SWITCH, Device, Json, Quiet, numbers
+from auxmod.cli.pages import Format, show_tables
+from auxmod.errors import require
+
+if TYPE_CHECKING:
+    from auxmod.config import RunConfig
+    from auxmod.reporting.results import Index
+
+TableItem = Literal["table1a", "table1b", "table2", "table3", "configs", "gap", "rho", "redbox", "grid", "all"]
+FigureItem = Literal["gap", "rho", "configs", "grid", "redbox", "curves", "table1a", "table1b"]
+Item = Literal[
+    "table1a", "table1b", "table2", "table3", "configs", "grid", "gap", "rho", "redbox", "curves", "all"
+]  # fmt: skip
+PublishedTable = Literal["table1a", "table1b", "table2", "table3", "configs", "choice", "gap"]
+
+STANDING = ("item", "samples", "runs", "done", "missing")
+PRESETS = {"paper": ("paper",), "best": ("best",), "both": ("paper", "best")}
+_PRESET = Parameter(help="The paper's setup, each method's own best, or both.")
+Preset = Annotated[Literal["paper", "best", "both"], _PRESET]
+_RESULTS = "A results file, or a directory of them or of runs. [default: results/]"
+Results = Annotated[Path | None, Parameter(help=_RESULTS, show_default=False)]
+_SAMPLES = "Numbers of training samples, such as 100_000, in place of the item's own."
+Samples = Annotated[str | None, Parameter(help=_SAMPLES, show_default=False)]
+Form = Annotated[Format, Parameter(help="How it is printed; csv and json have a line or object for each cell.")]
+
+
+def table(
+    item: TableItem,
+    /,
+    *,
+    preset: Preset = "both",
+    format: Form = "text",
+    samples: Samples = None,
+    results: Results = None,
+    json: Json = False,
+) -> None:
+    """Print one of the paper's tables from stored results: its value, ours over seeds, chance, and the difference.
+
+    Example: auxmod table table1b --preset paper --format markdown
+
+    Parameters
+    ----------
+    item: str
+        Which table.
+    """
+    from auxmod.reporting import tables
+    from auxmod.reporting.results import read
+
+    made = tables.tables(item, PRESETS[preset], read(results), _whole(samples, "--samples"))
+    show_tables(made, "json" if json else format)
+
+
+def figure(
+    item: FigureItem,
+    /,
+    *,
+    out: Annotated[Path | None, Parameter(help="A .png, .svg or .pdf file. [default: <item>.png]")] = None,
+    preset: Annotated[
+        Literal["paper", "best"], Parameter(help="The paper's setup, or each method's own best.")
+    ] = "paper",
+    results: Results = None,
+    json: Json = False,
+) -> None:
+    """Draw one of the paper's figures, or one it lacks, from stored results.
+
+    Example: auxmod figure configs --out configs.svg
+
+    Parameters
+    ----------
+    item: str
+        Which figure.
+    """
+    from auxmod.reporting.results import read
+
+    path = out or Path(f"{item}.png")
+    _draw(item, preset, read(results), path)
+    if json:
+        return display.print_json({"item": item, "preset": preset, "figure": str(path)})
+    display.console().print(f"drawn: {path}", markup=False)
+
+
+def published(
+    *,
+    table: Annotated[PublishedTable | None, Parameter(help="One table only.")] = None,
+    json: Json = False,
+) -> None:
+    """Print every number of the paper's tables, as data."""
+    from auxmod.reporting import published as paper
+
+    rows = [row.to_dict() for row in paper.rows() if table in (None, row.table)]
+    if json:
+        return display.print_json(rows)
+    columns = [name for name in paper.FIELDS if any(row.get(name) is not None for row in rows)]
+    cells = [["–" if row.get(name) is None else str(row[name]) for name in columns] for row in rows]
+    display.console().print(display.table("The paper's numbers, as printed", columns, cells))
+
+
+# ---- running what is missing ------------------------------------------------------------------------------
+
+
+def reproduce(
+    item: Item,
+    /,
+    *,
+    preset: Preset = "both",
+    seeds: Annotated[
+        int | None, Parameter(help="Seeds a cell.", show_default="3 at 100K, 1 above and over K and r")
+    ] = None,
+    samples: Samples = None,
+    n: Annotated[str | None, Parameter(help="Only these numbers of terms, such as 64,128.")] = None,
+    q: Annotated[str | None, Parameter(help="Only these moduli.")] = None,
+    method: Annotated[Literal["aux", "sparse", "naive", "expected"] | None, Parameter(help="Only this method.")] = None,
+    results: Annotated[
+        Path | None,
+        Parameter(help="Where results are kept: a directory or a .jsonl file. [default: results/]", group=RUN),
+    ] = None,
+    out: Annotated[Path | None, Parameter(help="Draw the item's figure into this file.", group=RUN)] = None,
+    device: Device = "auto",
+    retry_failed: Annotated[
+        bool, SWITCH, Parameter(help="Try cells again that have failed before.", group=RUN)
+    ] = False,
+    dry_run: Annotated[
+        bool, SWITCH, Parameter(help="Say how many runs are done and how many missing; train nothing.", group=RUN)
+    ] = False,
+    format: Form = "text",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run what a table or figure lacks, packed into ensembles, then print or draw it.
+
+    Example: auxmod reproduce table1b --samples 100_000 --n 16 --q 97
+
+    Parameters
+    ----------
+    item: str
+        Which table or figure.
+    """
+    require(seeds is None or seeds >= 1, f"--seeds is {seeds}, but a cell needs at least 1.")
+    _check_figure(item, out)
+    from auxmod.reporting import tables
+
+    place, counts = _place(results), _whole(samples, "--samples")
+    runs = _runs(item, PRESETS[preset], seeds, counts, {"n": _whole(n, "--n"), "q": _whole(q, "--q"), "method": method})
+    if dry_run:
+        return _describe(runs, place, json)
+    failed = sum(_run(name, cells, place, device, retry_failed, quiet) for name, cells in runs.items())
+    stored = _stored(place)
+    if item in (*tables.TITLES, "all"):
+        show_tables(tables.tables(item, PRESETS[preset], stored, counts), "json" if json else format)
+    if out or item == "curves":
+        _draw(item, PRESETS[preset][0], stored, out or Path("curves.png"))
+        display.console(stderr=True).print(f"drawn: {out or 'curves.png'}", markup=False)
+    if failed:
+        raise RuntimeError(f"{failed} runs failed: --retry-failed tries them again.")
+
+
+def _runs(
+    item: str, presets: Sequence[str], seeds: int | None, samples: Sequence[int], only: dict[str, Any]
+) -> dict[str, list[RunConfig]]:
+    """The runs that an item needs, or each of all the items."""
+    from auxmod.experiments.recipes import RECIPES, Wanted, cells
+
+    def keep(want: Wanted) -> bool:
+        problem = want.run.problem
+        chosen = not only["n"] or problem.n in only["n"], not only["q"] or problem.q in only["q"]
+        return all(chosen) and only["method"] in (None, want.variant)
+
+    names = [name for name in RECIPES if item in (name, "all")]
+    found = {name: cells(name, presets, seeds=seeds, samples=samples, keep=keep) for name in names}
+    require(
+        not names or any(found.values()), f"No cell of {item} is as --n, --q and --method ask: leave some of them out."
+    )
+    return found
+
+
+def _place(results: Path | None) -> Path:
+    from auxmod.reporting.results import default_place
+
+    return results or default_place()
+
+
+def _stored(place: Path) -> Index:
+    from auxmod.reporting.results import read
+
+    return read(place) if place.exists() else {}
+
+
+def _run(item: str, runs: Sequence[RunConfig], place: Path, device: str, retry_failed: bool, quiet: bool) -> int:
+    """Train what has no result anywhere in the place; how many runs failed."""
+    from auxmod.cli.sweep import rows_of, run
+    from auxmod.reporting.results import missing
+
+    left = missing(_stored(place), runs)
+    if not left:
+        return 0
+    file = place if place.suffix == ".jsonl" else place / f"{item}.jsonl"
+    run(left, file, device, retry_failed=retry_failed, quiet=quiet)
+    return sum("failed" in row for row in rows_of(left, file))
+
+
+def _describe(runs: dict[str, list[RunConfig]], place: Path, as_json: bool) -> None:
+    from auxmod.reporting.render import amount
+    from auxmod.reporting.results import missing
+
+    stored = _stored(place)
+    rows: list[dict[str, Any]] = []
+    for item, cells in runs.items():
+        for samples in sorted({run.training.samples for run in cells}):
+            own = [run for run in cells if run.training.samples == samples]
+            left = len(missing(stored, own))
+            rows.append(dict(zip(STANDING, (item, samples, len(own), len(own) - left, left), strict=True)))
+    if as_json:
+        return display.print_json(rows)
+    words = [[str(row[name]) if name != "samples" else amount(row[name]) for name in STANDING] for row in rows]
+    display.console().print(display.table(f"What there is in {place}, and what is missing", STANDING, words))
+
+
+# ---- drawing ---------------------------------------------------------------------------------
+
+
+def _whole(text: str | None, flag: str) -> tuple[int, ...]:
+    """100_000,1_000_000 → (100000, 1000000); nothing → ()."""
+    values = () if text is None else numbers(text, flag)
+    require(all(v == int(v) >= 1 for v in values), f"{flag} is {text!r}, but must be whole numbers, such as 16,64.")
+    return tuple(map(int, values))
+
+
+def _check_figure(item: str, out: Path | None) -> None:
+    if out is None:
+        return
+    from auxmod.reporting.figures import FIGURES
+    from auxmod.reporting.looks import check_name
+
+    require(item in FIGURES, f"--out draws a figure, but {item} has none; those that have: {', '.join(FIGURES)}.")
+    check_name(out)
+
+
+def _draw(item: str, preset: str, stored: Index, path: Path) -> None:
+    from auxmod.reporting import figures, looks
+
+    looks.check_name(path)
+    looks.save(figures.draw(item, preset, stored), path)

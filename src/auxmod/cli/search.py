@@ -1,0 +1,137 @@
+"""`auxmod search`: Optuna over any settings, in ensembles that drop what lags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from auxmod.checked import number
+from auxmod.cli.display import console, percent, print_json, table
+from auxmod.cli.options import RUN, ConfigFile, Device, Json, Preset, Quiet, SweepFlags, given_axes, numbers
+from auxmod.cli.sweep import ResultsFile
+from auxmod.cli.watch import Watch, stop_when_asked
+from auxmod.errors import UserError, require
+from auxmod.experiments.space import parse_space
+
+if TYPE_CHECKING:
+    from auxmod.experiments.search import Plan
+
+DEFAULT_RESULTS, DEFAULT_STORAGE = Path("runs/search.jsonl"), "sqlite:///runs/search.db"
+SHOWN = 10
+"""How many trials the table has."""
+
+
+def search(
+    flags: Annotated[SweepFlags | None, Parameter(name="*")] = None,
+    *,
+    trials: Annotated[
+        int | None,
+        Parameter(
+            help="Trials in the study when it is done. [default: 48, or as many as the budget pays]",
+            group=RUN,
+            show_default=False,
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None, Parameter(help="The most it may cost, in whole runs; what is pruned costs less.", group=RUN)
+    ] = None,
+    members: Annotated[int, Parameter(help="Trials to ask for at once.", group=RUN)] = 24,
+    rungs: Annotated[
+        str, Parameter(help="Shares of the training after which the worse half is pruned, or none.", group=RUN)
+    ] = "0.25,0.5",
+    seed_sampler: Annotated[int, Parameter(help="The search's own seed; --seed is the runs'.", group=RUN)] = 0,
+    storage: Annotated[
+        str, Parameter(help="The study's database, by its URL.", group=RUN, env_var="AUXMOD_STORAGE")
+    ] = DEFAULT_STORAGE,
+    study: Annotated[
+        str | None,
+        Parameter(help="The study's name. [default: made from what is searched]", group=RUN, show_default=False),
+    ] = None,
+    results: ResultsFile = DEFAULT_RESULTS,
+    plots: Annotated[Path | None, Parameter(help="Where to draw the history and the importances.", group=RUN)] = None,
+    preset: Preset = None,
+    config: ConfigFile = None,
+    device: Device = "auto",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Search for the settings with the best held-out accuracy, by Optuna.
+
+    4:9 is any whole number from 4 to 9, 0.05:0.6 any number between, 1e-5:1e-3:log evenly in the logarithm, and
+    cls,mean either; a single value stays. Where nothing is left open, K, r, draw, lr, init and pooling are searched.
+    The same command goes on with a stopped search, and after a finished one with more --trials.
+
+    Example: auxmod search --n 16 --q 97 --preset best --k 4:9 --r 0.05:0.6 --budget 24
+    """
+    space = parse_space(given_axes(None, config) | given_axes(flags), preset)
+    require(not (plots and plots.is_file()), f"--plots {plots} is a file: name a directory.")
+    try:
+        from auxmod.experiments.search import run_search
+        from auxmod.experiments.study import hidden, opened, summary
+    except ModuleNotFoundError as error:
+        if error.name != "optuna":
+            raise
+        raise UserError("Searching needs Optuna: install it with pip install 'auxmod[search]'.") from None
+    from auxmod.learning.precision import resolve_device
+
+    how, chosen = _plan(trials, budget, members, rungs, seed_sampler), resolve_device(device)
+    with opened(storage, study or space.name, space) as kept, stop_when_asked() as stopping:
+        with Watch(quiet) as watch:
+            for event in run_search(kept, space, results, chosen, how, stopping=stopping):
+                watch.see(event)
+        found = summary(kept)
+    if plots:
+        _draw(found, plots)
+    if json:
+        print_json(found | {"storage": hidden(storage), "results": str(results)})
+    else:
+        _show(found)
+    if found["best"] is None:
+        raise RuntimeError("No trial came to an end, so there is no choice: look at --json for the reasons.")
+
+
+def _plan(trials: int | None, budget: float | None, members: int, rungs: str, seed: int) -> Plan:
+    from auxmod.experiments.search import Plan
+
+    shares = () if rungs == "none" else numbers(rungs, "--rungs")
+    most = trials if trials is not None else 48 if number(budget) is None else int(10 * (budget or 1))
+    return Plan(trials=most, members=members, budget=budget, seed=seed, rungs=shares)
+
+
+def _draw(found: Mapping[str, Any], place: Path) -> None:
+    from auxmod.reporting.looks import save
+    from auxmod.reporting.search_figures import history_figure, importance_figure
+
+    save(history_figure(found["trials"]), place / "history.png")
+    save(importance_figure(found["importances"]), place / "importance.png")
+
+
+def _show(found: Mapping[str, Any]) -> None:
+    out, names = console(), found["searched"]
+    whole = [trial for trial in found["trials"] if trial["state"] == "complete"]
+    rows = [
+        (
+            str(trial["number"]),
+            percent(trial["validation"]),
+            percent(trial["match"]),
+            *(_value(trial["params"].get(name)) for name in names),
+        )
+        for trial in whole[:SHOWN]
+    ]
+    out.print(table(f"The best of study {found['study']}", ("trial", "held-out", "test", *names), rows))
+    if found["importances"]:
+        shares = [(name, percent(share)) for name, share in found["importances"].items()]
+        out.print(table("Which settings mattered", ("setting", "importance"), shares))
+    counts = f"{found['complete']} trials trained to the end, {found['pruned']} pruned, {found['failed']} failed"
+    out.print(f"{counts}, at the cost of {found['cost']:g} whole runs.")
+    if found["best"]:
+        chosen = {f"--{n.replace('_', '-')}": _value(v) for n, v in found["best"]["params"].items()}
+        words = " ".join(f"{flag} {value}" for flag, value in chosen.items())
+        out.print(f"The choice: {words}", markup=False, soft_wrap=True)
+
+
+def _value(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,147 @@
+"""An ensemble whose members that lag are dropped on the way: successive halving (Jamieson and Talwalkar, 2016).
+
+At each rung the better half by held-out accuracy goes on, and whoever trails it by no more than chance would. The
+rest leave: the ensemble is made anew, smaller, from what the others have learned, so that what is dropped costs
+nothing more. The others learn what they would have learned anyway.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from auxmod.config import RunConfig
+from auxmod.experiments.ensembles import Ended, Started
+from auxmod.experiments.single import Interrupted, curve_point, device_name, load_data
+from auxmod.experiments.store import provenance, result_row
+from auxmod.learning.engine import Ensemble, Finished, Progress
+
+RUNGS = (0.25, 0.5)
+"""After which shares of the steps members are compared: at the next measurement."""
+NOISE = 0.02
+"""Differences in held-out accuracy that mean nothing: two standard errors, on the engine's 2,000 inputs, are less."""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A comparison: the accuracies of the runs in training, by hash, and which of them leave."""
+
+    step: int
+    accuracy: dict[str, float]
+    pruned: list[str]
+
+
+def train_halving(
+    configs: Sequence[RunConfig],
+    device: torch.device,
+    *,
+    rungs: Sequence[float] = RUNGS,
+    stopping: Callable[[], bool] = lambda: False,
+) -> Iterator[Started | Progress | Rung | Ended]:
+    """Train runs of one shape and length together; the last event has the rows of those that were not pruned."""
+    began, steps = time.monotonic(), configs[0].training.steps
+    data = {path: load_data(c) for path, c in {c.training.data: c for c in configs}.items()}
+    curves: dict[str, list[dict[str, Any]]] = {c.hash: [] for c in configs}
+    dead: dict[str, int] = {}
+    gone: set[str] = set()
+    due, riding, saved = sorted(rungs), list(configs), None
+    yield Started(list(configs), 0, steps)
+    while True:
+        ensemble = Ensemble(riding, device, [data[c.training.data] for c in riding])
+        if saved is not None:
+            ensemble.restore(saved)
+        for event in ensemble.fit():
+            died = {c.hash: at for c, at in zip(riding, event.dead, strict=True) if at is not None}
+            dead |= {run: at for run, at in died.items() if run not in gone}
+            if isinstance(event, Finished):
+                scores = {c.hash: s for c, s in zip(riding, event.scores, strict=True) if c.hash not in gone}
+                seconds = time.monotonic() - began
+                yield Ended(_rows(configs, scores, dead, curves, _made(ensemble, seconds, len(configs))))
+                return
+            if event.accuracy is not None:
+                for e, config in enumerate(riding):
+                    curves[config.hash].append(curve_point(event, e))
+            yield event
+            if stopping() and event.step < steps:
+                raise Interrupted(f"Stopped at step {event.step:,} of {steps:,}; the same command goes on from there.")
+            if event.accuracy is None or not due or not due[0] * steps <= event.step < steps:
+                continue
+            due = [share for share in due if share * steps > event.step]
+            accuracy = {c.hash: a for c, a in zip(riding, event.accuracy, strict=True)}
+            accuracy = {run: a for run, a in accuracy.items() if run not in dead and run not in gone}
+            pruned = behind(accuracy)
+            gone.update(pruned)
+            yield Rung(event.step, accuracy, pruned)
+            stay = [e for e, config in enumerate(riding) if config.hash in accuracy.keys() - gone]
+            if 0 < len(stay) < len(riding):
+                if _classes(riding[e] for e in stay) == _classes(riding):
+                    saved = _part(ensemble, stay)
+                    riding = [riding[e] for e in stay]
+                    break
+                freeze(ensemble, [e for e in range(len(riding)) if e not in stay], event.step)
+        del ensemble  # before the next is made: they might not both fit
+        _clean_up(device)
+
+
+def behind(accuracy: Mapping[str, float]) -> list[str]:
+    """The runs below the better half, by more than noise."""
+    if not accuracy:
+        return []
+    last = sorted(accuracy.values(), reverse=True)[math.ceil(len(accuracy) / 2) - 1]
+    return [run for run, share in accuracy.items() if share < last - NOISE]
+
+
+def freeze(ensemble: Ensemble, members: Sequence[int], step: int) -> None:
+    """Let members learn no more: in place, for a captured step reads these very numbers."""
+    ensemble.hyper.steps[list(members)] = step
+
+
+def _classes(configs: Any) -> int:
+    """What a token head is padded to: members that leave may have been the ones to need it."""
+    return max(max(c.method.moduli) * c.problem.q if c.model.embedding == "token" else 0 for c in configs)
+
+
+def _part(ensemble: Ensemble, members: list[int]) -> dict[str, Tensor]:
+    """A snapshot of some of the members."""
+    whole = ensemble.snapshot()
+    return {name: tensor[members].clone() if tensor.dim() else tensor.clone() for name, tensor in whole.items()}
+
+
+def _made(ensemble: Ensemble, seconds: float, members: int) -> dict[str, Any]:
+    device = device_name(ensemble.device)
+    return provenance(device=device, precision=ensemble.precision, seconds=seconds, members=members)
+
+
+def _rows(
+    configs: Sequence[RunConfig],
+    scores: Mapping[str, Any],
+    dead: Mapping[str, int],
+    curves: Mapping[str, list[dict[str, Any]]],
+    made: Mapping[str, Any],
+) -> list[dict[str, Any]]:
+    """A row for each run that ended, well or not; those pruned have none."""
+    rows = []
+    for config in configs:
+        if config.hash in dead:
+            failed = f"The loss stopped being finite at step {dead[config.hash] + 1:,}: try a smaller --lr or --clip 1."
+            rows.append(result_row(config, None, made, failed=failed))
+        elif config.hash in scores:
+            curve = curves[config.hash]
+            row = result_row(config, scores[config.hash], made, validation=curve[-1]["accuracy"], curve=curve)
+            rows.append(row)
+    return rows
+
+
+def _clean_up(device: torch.device) -> None:
+    """Give back what an ensemble held, and what was compiled for its size."""
+    if device.type == "cuda":
+        torch.compiler.reset()
+        gc.collect()
+        torch.cuda.empty_cache()

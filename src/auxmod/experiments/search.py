@@ -1,0 +1,232 @@
+"""Optuna over any settings: a batch of trials is asked for at once, trained in ensembles of a shape, and told.
+
+What is sought is held-out accuracy; the test inputs are only looked at afterwards. The study lives in any database
+that Optuna knows, by URL. A search that was stopped or killed goes on: trials that nobody trains any more are queued
+again under a new number, the old one failed. Whole trials are rows of a results file too, and a run that has its row
+there already is not trained again. Processes that share a study must share that file: claims beside it say who lives.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import optuna
+import torch
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import FrozenTrial, Trial, TrialState
+
+from auxmod.config import RunConfig
+from auxmod.errors import UserError, require
+from auxmod.experiments import claims
+from auxmod.experiments.ensembles import Ended, Notice, Started
+from auxmod.experiments.halving import RUNGS, Rung, train_halving
+from auxmod.experiments.packing import plan, work
+from auxmod.experiments.ranges import TYPES
+from auxmod.experiments.single import Interrupted, resolved
+from auxmod.experiments.space import Interval, Space
+from auxmod.experiments.store import Results, locked
+from auxmod.experiments.study import AGAIN, COST, FAILED, HASH, MATCH, SETTINGS, finished, hidden, spent
+from auxmod.experiments.sweep import Standing
+from auxmod.files import sha256
+from auxmod.learning.engine import Progress
+from auxmod.learning.precision import resolve_precision
+from auxmod.settings import flatten
+
+Event = Standing | Started | Progress | Ended | Notice
+MOST = 1_000_000
+STARTUP = 10
+"""So many trials are drawn at random before the sampler learns from them: fewer where a batch is smaller."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How much to search, and how."""
+
+    trials: int = 48
+    """Trials in the study when it is done."""
+    members: int = 24
+    """Trials asked for at once."""
+    budget: float | None = None
+    """The most it may cost, in whole runs: a run that is pruned halfway costs half of one."""
+    seed: int = 0
+    """Of the sampler."""
+    rungs: Sequence[float] = RUNGS
+
+    def __post_init__(self) -> None:
+        require(self.trials >= 1, f"--trials is {self.trials}, but a search has at least 1.")
+        require(self.members >= 1, f"--members is {self.members}, but a batch has at least 1.")
+        require(
+            self.budget is None or 1 <= self.budget <= MOST,
+            f"--budget is {self.budget}, but must be 1 run or more, and at most {MOST:,}.",
+        )
+        require(0 <= self.seed < 2**32, f"--seed-sampler is {self.seed}, but must lie in 0..2^32−1.")
+        require(
+            all(0 < share < 1 for share in self.rungs),
+            "--rungs are shares of the training, between 0 and 1, such as 0.25,0.5.",
+        )
+
+
+def run_search(
+    study: optuna.Study,
+    space: Space,
+    results: Path,
+    device: torch.device,
+    how: Plan,
+    *,
+    stopping: Callable[[], bool] = lambda: False,
+) -> Iterator[Event]:
+    """Ask, train and tell until the study has its trials or the budget is spent; a study that was stopped goes on.
+
+    When ``stopping()`` says so, :class:`Interrupted` is raised; the trials in training begin again next time.
+    """
+    example = [_run(space, edge) for edge in space.edges()]
+    for precision in {config.training.precision for config in example}:
+        resolve_precision(precision, device)
+    book, known = Results(results), dict[str, dict[str, Any]]()
+    book.refresh()
+    while True:
+        with locked(results):
+            _requeue(study, claims.held(claims.directory_of(results)))
+            done = finished(study)
+            left, size = how.trials - len(done), _batch_size(study, done, how)
+            batch = _ask(study, space, size, how) if size else {}
+            claim = claims.take(claims.directory_of(results), list(batch)) if batch else None
+        try:
+            failed = sum(FAILED in trial.user_attrs for trial in done)
+            yield Standing(len(done) + left, len(done) - failed, failed, 0, max(map(work, example)) * float(left))
+            if not size:
+                return claims.tidy(claims.directory_of(results), ())
+            if stopping():
+                raise Interrupted(f"Stopped with {len(done)} trials done; the same command goes on from there.")
+            known |= {row["hash"]: row for row in book.refresh()}
+            fresh = [config for run, (config, _) in batch.items() if "validation" not in known.get(run, {})]
+            _tell_rows(study, batch, [known[run] for run in batch.keys() - {c.hash for c in fresh}], cost=0.0)
+            for members in plan(fresh, device):
+                yield from _train(study, batch, members, results, device, how.rungs, stopping)
+        finally:
+            if claim:
+                claim.release()
+
+
+# -- asking ---------------------------------------------------------------------------------------------------
+
+Batch = dict[str, tuple[RunConfig, list[Trial]]]
+"""Each run by its hash, and the trials that asked for it."""
+
+
+def _requeue(study: optuna.Study, held: set[str]) -> None:
+    """Queue again what a process began that is no more."""
+    trials = study.get_trials(deepcopy=False)
+    replaced = {trial.user_attrs.get(AGAIN) for trial in trials}
+    for trial in trials:
+        if trial.state == TrialState.RUNNING and trial.user_attrs.get(HASH) not in held:
+            if trial.number not in replaced:  # first: killed in between, it is not lost
+                study.enqueue_trial(trial.params, user_attrs={AGAIN: trial.number})
+            study.tell(trial.number, state=TrialState.FAIL)
+
+
+def _batch_size(study: optuna.Study, done: Sequence[FrozenTrial], how: Plan) -> int:
+    """How many trials to ask for: what is queued before anything new, and no more than the budget surely pays."""
+    trials = study.get_trials(deepcopy=False)
+    running = sum(trial.state == TrialState.RUNNING for trial in trials)
+    waiting = sum(trial.state == TrialState.WAITING for trial in trials)
+    size = min(how.members, how.trials - len(done) - running)
+    if how.budget is not None:
+        size = min(size, int(how.budget - spent(done) - running + 1e-9))
+    return max(0, min(size, waiting) if waiting else size)
+
+
+def _ask(study: optuna.Study, space: Space, size: int, how: Plan) -> Batch:
+    """New trials, as a function of those that are done: a search that goes on asks what it would have asked."""
+    states = [trial.state for trial in study.get_trials(deepcopy=False)]
+    at = len(finished(study)) + states.count(TrialState.RUNNING)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        study.sampler = optuna.samplers.TPESampler(
+            seed=int(sha256(f"{how.seed},{at}".encode())[:8], 16),
+            n_startup_trials=min(STARTUP, how.members),
+            constant_liar=True,  # trials of a batch keep apart
+        )
+    batch: Batch = {}
+    for _ in range(size):
+        trial = study.ask({name: _distribution(name, part) for name, part in space.searched.items()})
+        try:
+            config = _run(space, trial.params)
+        except UserError as error:  # values that do not go together
+            trial.set_user_attr(FAILED, str(error))
+            study.tell(trial, state=TrialState.FAIL)
+            continue
+        trial.set_user_attr(HASH, config.hash)
+        trial.set_user_attr(SETTINGS, flatten(config))
+        batch.setdefault(config.hash, (config, []))[1].append(trial)
+    return batch
+
+
+def _run(space: Space, chosen: Mapping[str, Any]) -> RunConfig:
+    return resolved(space.settings(chosen), space.preset)
+
+
+def _distribution(name: str, part: Interval | list[Any]) -> BaseDistribution:
+    if not isinstance(part, Interval):
+        return CategoricalDistribution(part)
+    if TYPES[name] is int:
+        return IntDistribution(int(part.low), int(part.high), log=part.log, step=int(part.step or 1))
+    return FloatDistribution(part.low, part.high, log=part.log, step=part.step)
+
+
+# -- training and telling -------------------------------------------------------------------------------------
+
+
+def _train(
+    study: optuna.Study,
+    batch: Batch,
+    members: Sequence[RunConfig],
+    results: Path,
+    device: torch.device,
+    rungs: Sequence[float],
+    stopping: Callable[[], bool],
+) -> Iterator[Event]:
+    steps = members[0].training.steps
+    for event in train_halving(members, device, rungs=rungs, stopping=stopping):
+        if isinstance(event, Rung):
+            for run, accuracy in event.accuracy.items():
+                for trial in batch[run][1]:
+                    trial.report(accuracy, event.step)
+            for run in event.pruned:
+                _end(study, batch[run][1], None, TrialState.PRUNED, {COST: event.step / steps})
+            gone = f"{len(event.pruned)} of {len(event.accuracy)} members lag and are pruned"
+            yield Notice(f"Step {event.step:,} of {steps:,}: {gone}.")
+            continue
+        if isinstance(event, Ended):
+            rows = [_discreet(row) for row in event.rows]
+            Results(results).append(rows)
+            _tell_rows(study, batch, rows, cost=1.0)
+        yield event
+
+
+def _discreet(row: dict[str, Any]) -> dict[str, Any]:
+    made = row["provenance"]
+    return row | {"provenance": made | {"command": hidden(made["command"])}}
+
+
+def _tell_rows(study: optuna.Study, batch: Batch, rows: Sequence[Mapping[str, Any]], cost: float) -> None:
+    """What results say; a run that came to nothing has an accuracy of 0, for the sampler to learn from."""
+    for row in rows:
+        scored = "scores" in row
+        facts = {MATCH: row["scores"]["match"]} if scored else {FAILED: row["failed"]}
+        value = row["validation"] if scored else 0.0
+        _end(study, batch[row["hash"]][1], value, TrialState.COMPLETE, {COST: cost} | facts)
+
+
+def _end(
+    study: optuna.Study, trials: Sequence[Trial], value: float | None, state: TrialState, facts: Mapping[str, Any]
+) -> None:
+    """End the trials of one run, which the first of them pays for."""
+    for number, trial in enumerate(trials):
+        for name, fact in (dict(facts) | ({COST: 0.0} if number else {})).items():
+            trial.set_user_attr(name, fact)
+        study.tell(trial, value, state=state)

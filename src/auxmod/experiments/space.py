@@ -1,0 +1,141 @@
+"""What a search may choose: each setting a range, a list, or one value that stays. Standard library only.
+
+| written             | means                                                        |
+|---------------------|--------------------------------------------------------------|
+| `4:9`               | any whole number from 4 to 9                                 |
+| `0.05:0.6`          | any number between, evenly                                   |
+| `1e-5:1e-3:log`     | any number between, evenly in its logarithm                  |
+| `0.1:0.4:0.1`       | one of 0.1, 0.2, 0.3, 0.4, which have an order               |
+| `cls,mean`, `4:6,9` | one of a list, as a sweep has it, in no order                |
+| `0.3`               | 0.3                                                          |
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, get_origin
+
+from auxmod.checked import number
+from auxmod.errors import require
+from auxmod.experiments.ranges import TYPES, alternatives
+from auxmod.files import sha256
+
+DEFAULT = {
+    "k": "4:9",
+    "r": "0.05:0.6",
+    "draw": "sampled,expected",
+    "lr": "1e-5:1e-3:log",
+    "init": "default,0.02",
+    "pooling": "cls,mean",
+}
+"""What is searched where nothing is named."""
+_AUX = ("k", "r", "draw")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Any number from ``low`` to ``high``, or each ``step`` of them; evenly, or in the logarithm."""
+
+    low: float
+    high: float
+    step: float | None = None
+    log: bool = False
+
+
+@dataclass(frozen=True)
+class Space:
+    """The settings of a search: those that stay, those that vary, and the preset that fills the rest."""
+
+    fixed: dict[str, Any]
+    searched: dict[str, Interval | list[Any]]
+    preset: str | None = None
+
+    def describe(self) -> str:
+        """All of it as text, the same for the same space."""
+        return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
+
+    @property
+    def name(self) -> str:
+        """What to call a study of this space."""
+        return f"search-{sha256(self.describe().encode())[:8]}"
+
+    def settings(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
+        """The flat settings of a run, from what was chosen of the searched ones."""
+        return self.fixed | {name: as_setting(name, value) for name, value in chosen.items()}
+
+    def edges(self) -> list[dict[str, Any]]:
+        """Choices that between them have every listed value and both ends of every range."""
+        ends = {
+            name: [part.low, part.high] if isinstance(part, Interval) else part for name, part in self.searched.items()
+        }
+        first = {name: values[0] for name, values in ends.items()}
+        return [first | {name: value} for name, values in ends.items() for value in values]
+
+
+def parse_space(given: Mapping[str, Any], preset: str | None = None) -> Space:
+    """What the flags say; where none of them leaves a choice, `DEFAULT` but for what they fix."""
+    parts = {name: parse(name, value) for name, value in given.items()}
+    if not any(_varies(part) for part in parts.values()):
+        other = "moduli" in parts or parts.get("method", ["aux"]) != ["aux"]
+        free = {name: text for name, text in DEFAULT.items() if not (other and name in _AUX)}
+        parts = {name: parse(name, text) for name, text in free.items()} | parts
+    searched = {name: part for name, part in parts.items() if _varies(part)}
+    require("seed" not in searched, "--seed has several values, but a trial is one run: give one seed.")
+    require(bool(searched), "Every setting is given one value, so nothing is left to search: give a range or a list.")
+    fixed = {name: part[0] for name, part in parts.items() if isinstance(part, list) and len(part) == 1}
+    return Space(fixed, {name: _plain(part) for name, part in searched.items()}, preset)
+
+
+def parse(name: str, given: Any) -> Interval | list[Any]:
+    """One setting's text, or a file's value."""
+    numeric = TYPES.get(name) in (int, float) or name == "init"
+    if numeric and isinstance(given, str) and ":" in given and "," not in given:
+        return _interval(name, given)
+    return list(dict.fromkeys(alternatives(name, given)))
+
+
+def as_setting(name: str, value: Any) -> Any:
+    """A choice as the setting's own type; numbers to twelve digits, so that 0.1 + 0.2 is 0.3."""
+    if get_origin(TYPES[name]) is tuple:
+        return alternatives(name, value)[0]
+    if isinstance(value, bool | str):
+        return value
+    short = float(f"{value:.12g}")
+    return int(value) if TYPES[name] is int else f"{value:.6g}" if name == "init" else short
+
+
+def _varies(part: Interval | list[Any]) -> bool:
+    return isinstance(part, Interval) or len(part) > 1
+
+
+def _plain(part: Interval | list[Any]) -> Interval | list[Any]:
+    """Lists among the choices, which a study cannot keep, as text."""
+    if isinstance(part, Interval):
+        return part
+    return [",".join(f"{v:g}" for v in choice) if isinstance(choice, tuple) else choice for choice in part]
+
+
+def _interval(name: str, text: str) -> Interval | list[Any]:
+    flag, (first, last, *rest) = f"--{name.replace('_', '-')}", text.split(":")
+    low, high, log = number(first), number(last), rest == ["log"]
+    step = number(rest[0]) if rest and not log else None
+    known = low is not None and high is not None and (step is not None or not rest or log) and len(rest) < 2
+    forms = "low:high, low:high:step or low:high:log, such as 1e-5:1e-3:log"
+    require(known, f"{flag} is {text!r}, but a range to search is {forms}.")
+    assert low is not None
+    assert high is not None
+    require(low <= high, f"{flag} is {text!r}, an empty range: give the lower end first.")
+    require(not log or low > 0, f"{flag} is {text!r}, but a logarithmic range begins above 0.")
+    require(step is None or step > 0, f"{flag} is {text!r}, but a step is a number above 0.")
+    whole = TYPES[name] is int
+    require(
+        not whole or all(part is None or part == int(part) for part in (low, high, step)),
+        f"{flag} is {text!r}, but must be whole numbers.",
+    )
+    if step is not None:  # an end that no step meets is left out
+        high = float(alternatives(name, text)[-1])
+    if low == high:
+        return [as_setting(name, low)]
+    return Interval(low, high, step if step or log or not whole else 1.0, log)

@@ -1,0 +1,97 @@
+"""An Optuna study: where it lives, what its trials came to, and what it says in the end. Knows no training."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.trial import FrozenTrial
+
+from auxmod.errors import UserError, require
+from auxmod.experiments.space import Space
+
+FEW = 8
+"""With fewer whole trials than this, nothing is said of which setting matters."""
+SPACE, HASH, SETTINGS, COST, MATCH, FAILED, AGAIN = "space", "hash", "settings", "cost", "match", "failed", "again"
+"""Attributes: of a study, what it searches; of a trial, its run, what it cost in whole runs, its test accuracy, why it
+failed, and the number of the trial that it takes the place of."""
+
+
+@contextlib.contextmanager
+def opened(url: str, name: str, space: Space) -> Iterator[optuna.Study]:
+    """The study of this name, made where it is not there; one of another space is refused."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        if url.startswith("sqlite:///"):
+            Path(url.removeprefix("sqlite:///").partition("?")[0]).parent.mkdir(parents=True, exist_ok=True)
+        storage = optuna.storages.RDBStorage(url)
+    except Exception as error:  # whatever a database, its driver or the network says
+        reason = hidden(str(error).strip().splitlines()[0]) if str(error).strip() else type(error).__name__
+        example = "such as sqlite:///runs/search.db"
+        raise UserError(f"--storage {hidden(url)} cannot be opened ({reason}): name a database {example}.") from None
+    try:
+        study = optuna.create_study(storage=storage, study_name=name, direction="maximize", load_if_exists=True)
+        if SPACE not in study.user_attrs and not study.get_trials(deepcopy=False):
+            study.set_user_attr(SPACE, space.describe())
+        same = study.user_attrs.get(SPACE) == space.describe()
+        require(same, f"The study {name} searches other settings or ranges: name another --study.")
+        yield study
+    finally:
+        storage.remove_session()
+        storage.engine.dispose()
+
+
+def hidden(text: str) -> str:
+    """Without the password of an address in it."""
+    return re.sub(r"(://[^:/@\s]*):[^@\s]*@", r"\1:***@", text)
+
+
+def finished(study: optuna.Study) -> list[FrozenTrial]:
+    """The trials that came to an end, other than those that another took the place of."""
+    trials = study.get_trials(deepcopy=False)
+    replaced = {trial.user_attrs.get(AGAIN) for trial in trials}
+    return [trial for trial in trials if trial.state.is_finished() and trial.number not in replaced]
+
+
+def spent(trials: Sequence[FrozenTrial]) -> float:
+    """What trials have cost, in whole runs."""
+    return sum(float(trial.user_attrs.get(COST, 0)) for trial in trials)
+
+
+# -- what came out --------------------------------------------------------------------------------------------
+
+
+def summary(study: optuna.Study) -> dict[str, Any]:
+    """The trials, the best first, what each setting mattered, and what it all cost in whole runs."""
+    done = finished(study)
+    told = [_facts(trial) for trial in done]
+    whole = sorted((t for t in told if t["state"] == "complete"), key=lambda t: -t["validation"])
+    return {
+        "study": study.study_name,
+        "searched": list(json.loads(study.user_attrs[SPACE])["searched"]),
+        **{name: sum(t["state"] == name for t in told) for name in ("complete", "pruned", "failed")},
+        "cost": round(spent(done), 3),
+        "best": whole[0] if whole else None,
+        "importances": _importances(study, len(whole)),
+        "trials": whole + [t for t in told if t["state"] != "complete"],
+    }
+
+
+def _facts(trial: FrozenTrial) -> dict[str, Any]:
+    facts = {name: trial.user_attrs.get(name) for name in (HASH, SETTINGS, COST, MATCH, FAILED)}
+    state = "failed" if FAILED in trial.user_attrs else trial.state.name.lower()
+    return {"number": trial.number, "state": state, "validation": trial.value, "params": trial.params, **facts}
+
+
+def _importances(study: optuna.Study, whole: int) -> dict[str, float]:
+    if whole < FEW:
+        return {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that few trials say little: so does the page
+        return optuna.importance.get_param_importances(study, evaluator=optuna.importance.PedAnovaImportanceEvaluator())

@@ -1,0 +1,231 @@
+"""`auxmod table`, `figure`, `published` and `reproduce`: without torch, in every form, and once for real."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+import made_up
+from auxmod.cli import main, reproduce
+from auxmod.experiments import recipes
+from auxmod.files import write_lines
+from auxmod.reporting import figures, published, render, results, tables
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Run a command in a directory with an empty results/; its exit code and what it printed."""
+    monkeypatch.chdir(tmp_path)
+    Path("results").mkdir()
+
+    def run(*arguments: Any) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main([str(argument) for argument in arguments])
+        return (code, *capsys.readouterr())
+
+    return run
+
+
+def test_the_items_are_those_there_are() -> None:
+    assert set(get_args(reproduce.TableItem)) == {*tables.TITLES, "all"}
+    assert set(get_args(reproduce.FigureItem)) == set(figures.FIGURES)
+    assert set(get_args(reproduce.Item)) == {*recipes.RECIPES, "gap", "rho", "all"}
+    assert get_args(reproduce.PublishedTable) == published.TABLES
+    assert get_args(reproduce.Format) == render.FORMATS
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["table", "table1a"], ["published", "--json"], ["figure", "redbox"], ["reproduce", "table1a", "--dry-run"]],
+)
+def test_nothing_here_imports_torch(arguments: list[str], tmp_path: Path) -> None:
+    code = (
+        f"import sys; from auxmod.cli import main; assert main({arguments!r}) == 0; assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+# ---- published --------------------------------------------------------------------------------------------
+
+
+def test_published_prints_every_number(cli: Cli) -> None:
+    _, out, _ = cli("published", "--json")
+    rows = json.loads(out)
+    assert len(rows) == len(published.rows())
+    assert rows[0] == {
+        "table": "table1a", "embedding": "token", "n": 8, "q": 31, "samples": 100_000, "method": "aux",
+        "metric": "match", "tau": None, "value": 89.1, "k": 5, "r": 0.2,
+    }  # fmt: skip
+    _, out, _ = cli("published", "--table", "configs", "--json")
+    assert {row["table"] for row in json.loads(out)} == {"configs"}
+    _, out, _ = cli("published", "--table", "gap")
+    assert "0.61" in out
+    assert "statistic" not in out
+
+
+# ---- table ------------------------------------------------------------------------------------------------
+
+
+def test_a_table_in_every_form(cli: Cli) -> None:
+    run = recipes.wanted("paper", "aux", (16, 97), "angular", 100_000).run
+    write_lines(Path("results/mine.jsonl"), [made_up.row(run, 0.95)])
+    _, text, _ = cli("table", "table1b")
+    assert "preset paper" in text
+    assert "preset best" in text
+    assert "95.0 (1)" in text
+    assert "−3.9" in text
+    assert "not run" in text
+    assert "1 of 54 cells run" in text
+    _, out, _ = cli("table", "table1b", "--preset", "paper", "--format", "markdown")
+    assert "| 16 | 97 | 100K | 1.0 | 98.9 | 95.0 (1) | −3.9 |" in out
+    _, out, _ = cli("table", "table1b", "--preset", "paper", "--format", "latex")
+    assert "\\toprule" in out
+    _, out, _ = cli("table", "table1b", "--format", "csv")
+    assert len(list(csv.DictReader(io.StringIO(out)))) == 54 + 45
+    (_, out, _), (_, same, _) = cli("table", "table1b", "--json"), cli("table", "table1b", "--format", "json")
+    assert json.loads(out) == json.loads(same)
+    _, out, _ = cli("table", "table1b", "--results", "results/mine.jsonl", "--json")
+    assert json.loads(out)[0]["rows"][0]["mean"] == pytest.approx(95)
+
+
+@pytest.mark.parametrize("item", ["table2", "table3", "configs", "redbox", "gap", "rho"])
+def test_every_table_prints_and_none_is_wider_than_the_page(cli: Cli, item: str) -> None:
+    code, out, _ = cli("table", item, "--preset", "paper")
+    assert code == 0
+    assert "…" not in out
+    assert max(map(len, out.splitlines())) <= 120
+
+
+# ---- figure -----------------------------------------------------------------------------------------------
+
+
+def test_a_figure_is_drawn_where_it_is_asked_for(cli: Cli) -> None:
+    pytest.importorskip("matplotlib")
+    _, out, _ = cli("figure", "gap")
+    assert out == "drawn: gap.png\n"
+    _, out, _ = cli("figure", "redbox", "--out", "made/redbox.svg", "--preset", "best", "--json")
+    assert json.loads(out)["figure"] == "made/redbox.svg"
+    assert Path("made/redbox.svg").read_bytes().startswith(b"<?xml")
+
+
+# ---- reproduce --------------------------------------------------------------------------------------------
+
+SMALL = {"layers": 1, "heads": 2, "width": 8, "hidden": 16, "batch": 10, "epochs": 2, "lr": 1e-3, "test_samples": 200}
+CELL = (
+    "reproduce",
+    "table1b",
+    "--preset",
+    "paper",
+    "--samples",
+    60,
+    "--n",
+    16,
+    "--q",
+    97,
+    "--device",
+    "cpu",
+    "--quiet",
+)
+
+
+@pytest.fixture
+def small_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The paper's preset with a model that trains in a blink."""
+    paper = recipes.PRESETS["paper"]
+    monkeypatch.setitem(recipes.PRESETS, "paper", lambda given: paper(given) | SMALL)
+
+
+def test_a_dry_run_counts_what_is_done_and_what_is_missing(cli: Cli) -> None:
+    runs = recipes.cells("redbox", ["paper"])
+    write_lines(Path("results/some.jsonl"), made_up.rows(runs[:7]))
+    _, out, _ = cli("reproduce", "redbox", "--preset", "paper", "--dry-run", "--json")
+    assert json.loads(out) == [{"item": "redbox", "samples": 100_000, "runs": 81, "done": 7, "missing": 74}]
+    _, out, _ = cli(
+        "reproduce", "table1a", "--seeds", 5, "--preset", "paper", "--samples", 100_000, "--dry-run", "--json"
+    )
+    assert json.loads(out)[0]["runs"] == 9 * 4 * 5
+
+
+@pytest.mark.usefixtures("small_models")
+def test_a_cell_is_run_shown_kept_and_agrees_with_itself(cli: Cli) -> None:
+    code, out, error = cli(*CELL, "--seeds", 2, "--json")
+    assert code == 0, error
+    rows = {row["method"]: row for row in json.loads(out)[0]["rows"] if (row["n"], row["q"]) == (16, 97)}
+    assert set(rows) == {"aux", "sparse", "naive", "expected"}
+    assert all(row["count"] == 2 for row in rows.values())
+    assert all(0 <= row["mean"] <= 100 for row in rows.values())
+    kept = Path("results/table1b.jsonl").read_bytes()
+    assert kept.count(b"\n") == 8
+    cli(*CELL, "--seeds", 2)
+    assert Path("results/table1b.jsonl").read_bytes() == kept  # nothing was missing
+    code, _, error = cli(*CELL, "--method", "aux", "--results", "again/mine.jsonl")
+    assert code == 0, error
+    run = recipes.wanted("paper", "aux", (16, 97), "angular", 60).run
+    first, again = (results.find(results.read(Path(place)), run) for place in ("results", "again/mine.jsonl"))
+    assert first[0]["scores"] == again[0]["scores"]
+
+
+@pytest.mark.usefixtures("small_models")
+def test_curves_are_run_and_drawn(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(recipes, "REPEAT", 1)
+    asked = ("--samples", "60,80", "--n", 8, "--method", "aux", "--seeds", 1)
+    code, _, error = cli("reproduce", "curves", "--preset", "paper", *asked, "--device", "cpu", "--quiet")
+    assert code == 0, error
+    assert Path("curves.png").exists()
+    stored = results.read()
+    assert len(stored) == 3
+    assert results.curves(stored, recipes.wanted("paper", "aux", (8, 31), "token", 60).run)
+
+
+def test_all_is_every_item(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipes, "RECIPES", {name: recipes.RECIPES[name] for name in ("table1a", "configs")})
+    _, out, _ = cli("reproduce", "all", "--dry-run")
+    assert "table1a" in out
+    assert "configs" in out
+
+
+def test_what_needs_no_runs_is_printed_at_once(cli: Cli) -> None:
+    code, out, _ = cli("reproduce", "gap", "--out", "gap.pdf")
+    assert code == 0
+    assert "0.6157" in out
+    assert Path("gap.pdf").exists()
+
+
+# ---- wrong use --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["table", "table9"], 'Invalid value "table9"'),
+        (["figure", "table2"], 'Invalid value "table2"'),
+        (["table", "table1a", "--preset", "demo"], 'Invalid value "demo"'),
+        (["table", "table1a", "--results", "nowhere"], "--results is 'nowhere', but there is no such file"),
+        (["table", "table1a", "--results", "bad.jsonl"], "Line 1 of bad.jsonl is not a result"),
+        (["table", "table1a", "--samples", "many"], "--samples is 'many'"),
+        (["figure", "gap", "--out", "gap.jpg"], "gap.jpg does not end in .png, .svg or .pdf"),
+        (["reproduce", "table1a", "--seeds", "0"], "--seeds is 0, but a cell needs at least 1"),
+        (["reproduce", "table1a", "--n", "7"], "No cell of table1a is as --n, --q and --method ask"),
+        (["reproduce", "table1a", "--q", "1.5"], "--q is '1.5', but must be whole numbers"),
+        (["reproduce", "table2", "--out", "a.png"], "--out draws a figure, but table2 has none"),
+        (["published", "--table", "table9"], 'Invalid value "table9"'),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(cli: Cli, arguments: list[str], words: str) -> None:
+    Path("bad.jsonl").write_text('{"a": 1}\n')
+    code, out, error = cli(*arguments)
+    assert (code, out) == (2, "")
+    assert words in error
+    assert "Traceback" not in error

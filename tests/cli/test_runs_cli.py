@@ -1,0 +1,187 @@
+"""`auxmod runs`: what is in a store, listed, shown, compared; and removed only where it is a run."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auxmod.cli import main
+from auxmod.experiments import catalogue
+from auxmod.experiments.store import Results, Run, result_row
+from tiny import tiny
+
+CURVE = [{"step": step, "loss": 1 / step, "accuracy": step / 100} for step in (10, 20, 40)]
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two runs, one of them done; a results file of four cells, one of them failed; and what is neither."""
+    monkeypatch.chdir(tmp_path)
+    done = Run.create(Path("runs/demo/aux"), tiny(k=5, r=0.4))
+    for point in CURVE:
+        done.log(point)
+    done.record({"seconds": 3.5})
+    done.finish({"match": 0.9, "chance": 1 / 7})
+    Run.create(Path("runs/begun"), tiny(method="naive", seed=3))
+    rows = [
+        result_row(tiny(k=k, r=0.1), {"match": k / 10, "chance": 1 / 7}, {"seconds": k}, validation=0.3, curve=CURVE)
+        for k in (3, 4, 6)
+    ]
+    Results(Path("runs/sweep.jsonl")).append([*rows, result_row(tiny(lr=1e30), None, {}, failed="It [/] failed.")])
+    Path("runs/other.jsonl").write_text('{"a": 1}\n')
+    return tmp_path
+
+
+def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
+    assert main(["runs", "list", *arguments, "--json"]) == 0
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return found
+
+
+@pytest.mark.usefixtures("store")
+def test_everything_in_the_store_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runs", "list"]) == 0
+    said = capsys.readouterr()
+    assert "6 of runs" in said.out
+    assert "runs/demo/aux" in said.out
+    assert tiny(k=4, r=0.1).hash in said.out
+    assert said.err == "Left out: Line 1 of runs/other.jsonl is not a result: name another --results file.\n"
+    states = {row["name"]: row["state"] for row in listed(capsys)}
+    assert states["runs/begun"] == "unfinished"
+    assert states["runs/demo/aux"] == "done"
+    assert states[tiny(lr=1e30).hash] == "failed"
+    assert len(listed(capsys, "runs/sweep.jsonl")) == 4
+    assert [row["validation"] for row in listed(capsys, "runs/demo/aux")] == [0.4]
+
+
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize(
+    ("where", "ks"),
+    [
+        ("method=aux", [5, 3, 4, 6, 4]),
+        ("method=aux,k>=4, r=0.1", [4, 6]),
+        ("match>0.35", [5, 4, 6]),
+        ("match<=0.4", [3, 4]),
+        ("state=failed", [4]),
+        ("method!=aux", [None]),
+        ("bias=true,seed=3", [None]),
+        ("k!=4,seed<1", [5, 3, 6]),
+        ("state>done", []),
+    ],
+)
+def test_it_is_filtered(capsys: pytest.CaptureFixture[str], where: str, ks: list[Any]) -> None:
+    assert sorted(row["k"] or 0 for row in listed(capsys, "--where", where)) == sorted(k or 0 for k in ks)
+
+
+@pytest.mark.usefixtures("store")
+def test_it_is_sorted_with_what_has_no_figure_last(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [row["match"] for row in listed(capsys, "--sort", "match")] == [0.9, 0.6, 0.4, 0.3, None, None]
+    smallest = [row["match"] for row in listed(capsys, "--sort", "match", "--reverse")]
+    assert smallest == [0.3, 0.4, 0.6, 0.9, None, None]
+    assert main(["runs", "list", "--sort", "lr", "--where", "width=8"]) == 0
+    page = capsys.readouterr().out
+    assert "width" in page
+    assert "1e+30" in page
+
+
+@pytest.mark.usefixtures("store")
+def test_one_run_is_shown_by_path_name_or_hash(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("runs/demo/aux", "demo/aux", tiny(k=5, r=0.4).hash[:6]):
+        assert main(["runs", "show", name, "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert told["scores"]["match"] == 0.9
+        assert told["curve"][-1] == [40, 0.4]
+    assert main(["runs", "show", "begun"]) == 0
+    assert "runs/begun: unfinished" in capsys.readouterr().out
+    assert main(["runs", "show", tiny(lr=1e30).hash]) == 0
+    assert "It [/] failed." in capsys.readouterr().out
+    assert main(["runs", "show", tiny(k=6, r=0.1).hash]) == 0
+    page = capsys.readouterr().out
+    assert "60.0 %" in page
+    assert "Held-out match accuracy" in page
+
+
+def test_curves_are_compared_on_one_plot(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    names = [tiny(k=k, r=0.1).hash for k in (3, 6)]
+    assert main(["runs", "compare", *names, "demo/aux", "--out", "plot.svg"]) == 0
+    page = capsys.readouterr().out
+    assert "k=3 r=0.1" in page
+    assert "k=5 r=0.4" in page
+    assert b"<svg" in Path("plot.svg").read_bytes()
+    assert main(["runs", "compare", "--where", "r=0.1", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [row["label"] for row in told] == ["k=6", "k=4", "k=3"]
+    assert main(["runs", "compare", *names, "--out", "plot.svg"]) == 2
+    assert "exists already" in capsys.readouterr().err
+
+
+def test_what_tells_runs_apart_is_their_label() -> None:
+    entries = [
+        catalogue.Entry(Path("a.jsonl"), result_row(config, {}, {}))
+        for config in (tiny(method="naive"), tiny(k=4), tiny(k=4, lr=0.5))
+    ]
+    assert catalogue.labels(entries)[0] == "method=naive moduli=1 weights=1 draw=expected lr=0.001"
+    assert catalogue.labels(entries[1:]) == ["lr=0.001", "lr=0.5"]
+    assert catalogue.labels([entries[0]]) == [tiny(method="naive").hash]
+
+
+# -- removing -------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_removed_when_that_is_meant(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (Path("runs/begun") / ".state.safetensors.x1").write_bytes(b"what a kill left")
+    assert main(["runs", "rm", "runs/begun"]) == 2
+    assert "add --yes" in capsys.readouterr().err
+    assert Path("runs/begun").exists()
+    assert main(["runs", "rm", "runs/begun", "runs/demo/aux", "--yes"]) == 0
+    assert not Path("runs/begun").exists()
+    assert Path("runs/demo").exists()
+    assert Path("runs/sweep.jsonl").exists()
+
+
+@pytest.mark.parametrize("answer", ["y", "n", ""])
+def test_asked_it_does_what_is_answered(
+    store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], answer: str
+) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda question: answer)
+    assert main(["runs", "rm", "runs/begun"]) == 0
+    assert Path("runs/begun").exists() == (answer != "y")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["rm", "runs", "--yes"], "runs is not a run: it has no config.json."),
+        (["rm", "none", "--yes"], "none is not a run: there is no such directory."),
+        (["rm", "runs/sweep.jsonl", "--yes"], "is not a run"),
+        (["rm", "runs/begun", "runs/mine", "--yes"], "runs/mine holds more than a run (notes.txt)"),
+        (["rm", "runs/foreign", "--yes"], "This configuration has format 7"),
+        (["rm", "runs/link", "--yes"], "runs/link is a link"),
+        (["show", "zzz"], "There is no run 'zzz'"),
+        (["show", ""], "may be any of"),
+        (["list", "none"], "There is no store none"),
+        (["list", "runs/other.jsonl"], "Line 1 of runs/other.jsonl is not a result"),
+        (["list", "--where", "method"], "--where is 'method', but must be conditions"),
+        (["list", "--where", "colour=red"], "There is no 'colour' to choose by"),
+        (["list", "--sort", "colour"], "There is no 'colour' to choose by"),
+        (["compare"], "Name the runs to compare"),
+        (["compare", "runs/begun"], "has a learning curve yet"),
+        (["compare", "demo/aux", "--out", "plot.txt"], "must end in .png, .svg or .pdf"),
+        (["compare", "demo/aux", "--out", "none/plot.png"], "cannot be written"),
+    ],
+)
+def test_wrong_use_is_a_sentence_and_removes_nothing(
+    store: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    Run.create(Path("runs/mine"), tiny())
+    Path("runs/mine/notes.txt").write_text("mine")
+    Path("runs/foreign").mkdir()
+    Path("runs/foreign/config.json").write_text(json.dumps(tiny().to_dict() | {"format": 7}))
+    Path("runs/link").symlink_to("begun")
+    before = sorted(store.rglob("*"))
+    assert main(["runs", *arguments]) == 2
+    assert words in capsys.readouterr().err.replace("\n", " ")
+    assert sorted(store.rglob("*")) == before

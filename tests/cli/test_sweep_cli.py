@@ -1,0 +1,329 @@
+"""`auxmod sweep` and `auxmod grid`: real processes, killed and side by side; bad input loses nothing."""
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from rich.console import Console
+
+from auxmod.cli import grid, main, watch
+from auxmod.experiments.store import Results, read_results, result_row
+from tiny import SETTINGS, tiny
+
+LONG = {"n": "2", "epochs": "10", "width": "8,16,24", "k": "3:4", "r": "0.2,0.4", "seed": "0:1"}
+"""24 cells in three ensembles of 60 steps."""
+
+
+def flags(**settings: str) -> list[str]:
+    """The tiny run on the command line, some settings of it given otherwise."""
+    said = {name: str(value) for name, value in SETTINGS.items()} | settings
+    return [part for name, value in said.items() for part in (f"--{name.replace('_', '-')}", value)]
+
+
+def by_hash(results: Path) -> dict[str, dict[str, Any]]:
+    """What a results file says of each run, but for on what and when it was made; each line once."""
+    rows = read_results(results)
+    assert len(rows) == len(results.read_text().splitlines())
+    return {row["hash"]: {name: value for name, value in row.items() if name != "provenance"} for row in rows}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    results = tmp_path_factory.mktemp("whole") / "r.jsonl"
+    assert main(["sweep", *flags(**LONG), "--results", str(results), "--quiet"]) == 0
+    found = by_hash(results)
+    assert len(found) == 24
+    return found
+
+
+def start(results: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "auxmod", "sweep", *flags(**LONG), "--results", str(results)]
+    command += ["--checkpoint-every", "5"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_until(ready: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 120
+    while not ready():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def lines(results: Path) -> int:
+    return results.read_bytes().count(b"\n") if results.exists() else 0
+
+
+# -- killed, interrupted, side by side ------------------------------------------------------------------------
+
+
+def test_killed_in_the_middle_and_started_again_it_leaves_the_same_file(
+    tmp_path: Path, undisturbed: Mapping[str, Any]
+) -> None:
+    results, saved = tmp_path / "r.jsonl", tmp_path / "r.jsonl.d"
+    process = start(results)
+    wait_until(lambda: lines(results) == 8 and any(saved.glob("*.safetensors")), process)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=30)
+    assert process.returncode == -signal.SIGKILL
+    assert lines(results) < 24
+    assert main(["sweep", *flags(**LONG), "--results", str(results), "--quiet"]) == 0
+    assert by_hash(results) == undisturbed
+    assert list(by_hash(results)) == list(undisturbed)
+    assert os.listdir(tmp_path) == ["r.jsonl"]
+
+
+def test_two_processes_share_the_work_and_lose_and_double_nothing(
+    tmp_path: Path, undisturbed: Mapping[str, Any]
+) -> None:
+    results = tmp_path / "r.jsonl"
+    processes = [start(results), start(results)]
+    said = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], said
+    done = [int(count) for _, error in said for count in re.findall(r"^(\d+) cells done, 0 failed", error, re.M)]
+    assert done == [8, 8, 8]  # each ensemble was trained by one of them
+    assert all("24 of 24 cells are done" in out for out, _ in said)
+    assert by_hash(results) == undisturbed
+    assert os.listdir(tmp_path) == ["r.jsonl"]
+
+
+def test_one_of_two_processes_is_killed_and_the_other_takes_over(
+    tmp_path: Path, undisturbed: Mapping[str, Any]
+) -> None:
+    results, working = tmp_path / "r.jsonl", tmp_path / "r.jsonl.d"
+    first, second = start(results), start(results)
+    wait_until(lambda: len(list(working.glob("*.lock"))) == 2, first)
+    os.kill(first.pid, signal.SIGKILL)
+    first.communicate(timeout=30)
+    out, error = second.communicate(timeout=120)
+    assert second.returncode == 0, error
+    assert "24 of 24 cells are done" in out
+    assert by_hash(results) == undisturbed
+    assert os.listdir(tmp_path) == ["r.jsonl"]
+
+
+def test_interrupted_it_saves_exits_with_130_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], undisturbed: Mapping[str, Any]
+) -> None:
+    results, honest, seen = tmp_path / "r.jsonl", watch.Watch.see, []
+
+    def interrupting(self: watch.Watch, event: Any) -> None:
+        seen.append(event)
+        if len(seen) == 20:
+            os.kill(os.getpid(), signal.SIGINT)
+        honest(self, event)
+
+    monkeypatch.setattr(watch.Watch, "see", interrupting)
+    command = ["sweep", *flags(**LONG | {"width": "16"}), "--results", str(results), "--quiet"]
+    assert main(command) == 130
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert re.fullmatch(r"Stopped at step \d+ of 60 of 8 cells; the same command goes on from there\.\n", said.err)
+    assert list((tmp_path / "r.jsonl.d").glob("*.safetensors"))
+    assert main(command) == 0
+    assert by_hash(results).items() < undisturbed.items()
+    assert len(by_hash(results)) == 8
+
+
+# -- what it prints -------------------------------------------------------------------------------------------
+
+
+def test_a_terminal_shows_cells_steps_and_the_time_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from auxmod.experiments.sweep import run_sweep
+
+    screen = Console(file=io.StringIO(), force_terminal=True, width=120, color_system=None)
+    monkeypatch.setattr(watch, "console", lambda stderr: screen)
+    cells = [tiny(seed=seed, epochs=1) for seed in range(3)] + [tiny(lr=1e30, epochs=1)]
+    with watch.Watch() as shown:
+        for event in run_sweep(cells, tmp_path / "r.jsonl", torch.device("cpu")):
+            shown.see(event)
+            shown.bars.refresh()
+    assert isinstance(screen.file, io.StringIO)
+    page = screen.file.getvalue()
+    assert "4 cells of N = 4, angular, 60 samples: steps 0 to 6." in page
+    assert re.search(r"0/4 +4 running, about \d+ s left", page)
+    assert re.search(r"4/4 +1 failed", page)
+    assert f"Cell {cells[3].hash} failed. The loss stopped being finite" in page
+    assert re.search(r"6/6 +best held-out +[\d.]+ %", page)
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(90, "90 s"), (600, "10 min"), (9000, "2.5 h")])
+def test_a_time_is_said_in_its_own_unit(seconds: float, words: str) -> None:
+    assert watch.duration(seconds) == words
+
+
+def test_a_dry_run_says_cells_packing_cost_and_trains_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "r.jsonl"
+    command = ["sweep", *flags(**LONG), "--results", str(results), "--dry-run"]
+    assert main([*command, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["cells"], told["to do"], len(told["ensembles"])) == (24, 24, 3)
+    assert [row["members"] for row in told["ensembles"]] == [8, 8, 8]
+    assert {"FLOPs", "memory", "time", "seconds"} <= told.keys()
+    assert main(command) == 0
+    assert "How it is packed" in capsys.readouterr().out
+    assert not results.exists()
+
+
+def test_a_failed_cell_is_reported_counted_and_tried_again_on_request(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "r.jsonl"
+    command = ["sweep", *flags(lr="1e-3,1e30", epochs="1"), "--results", str(results)]
+    assert main([*command, "--json"]) == 1
+    said = capsys.readouterr()
+    told = json.loads(said.out)
+    assert (told["cells"], told["failed"]) == (2, 1)
+    assert ["failed" in row for row in told["rows"]] == [False, True]
+    bad = tiny(lr=1e30, epochs=1).hash
+    assert f"Cell {bad} failed. The loss stopped being finite at step " in said.err
+    assert said.err.endswith("Error: 1 of 2 cells failed: --retry-failed tries them again.\n")
+    before = results.read_bytes()
+    assert main([*command, "--quiet"]) == 1
+    assert results.read_bytes() == before
+    assert main([*command, "--quiet", "--retry-failed"]) == 1
+    assert [row["hash"] == bad for row in map(json.loads, results.read_text().splitlines())] == [False, True, True]
+
+
+def test_a_finished_sweep_is_skipped_without_torch(tmp_path: Path) -> None:
+    results = tmp_path / "r.jsonl"
+    Results(results).append(result_row(tiny(seed=seed), {"match": 0.5}, {}) for seed in range(200))
+    arguments = ["sweep", *flags(seed="0:199"), "--results", str(results)]
+    script = f"import sys, auxmod.cli; code = auxmod.cli.main({arguments}); print(code, 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0].startswith("200 of 200 cells are done")
+    assert done.stdout.splitlines()[-1] == "0 False"
+
+
+def test_a_file_and_flags_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "sweep.toml"
+    path.write_text('seed = "0:2"\n[[cells]]\nmethod = "naive"\n[[cells]]\nk = [3, 4]\nr = "0.1:0.3:0.1"\n')
+    (tmp_path / "base.toml").write_text("seed = 9\nlr = 0.5\n")
+    files = ["--from", str(path), "--config", str(tmp_path / "base.toml")]
+    command = ["sweep", *flags(), *files, "--results", str(tmp_path / "r.jsonl"), "--dry-run", "--json"]
+    assert main(command) == 0
+    assert json.loads(capsys.readouterr().out)["cells"] == 3 + 18
+    assert main([*command, "--seed", "5"]) == 0  # a flag wins over the file
+    assert json.loads(capsys.readouterr().out)["cells"] == 1 + 6
+
+
+# -- bad input ------------------------------------------------------------------------------------------------
+
+
+BOTH = [
+    (["--colour", "1:3"], "Unknown option: --colour"),
+    (["--k", "9:4"], "--k is '9:4', an empty range"),
+    (["--k", "4:9:0"], "step of 0"),
+    (["--r", "0.1:0.4"], "say its step"),
+    (["--k", "four"], "must be a number"),
+    (["--seed", "0:100000"], "more than the 100,000 cells"),
+    (["--config", "unknown.toml"], "There is no setting 'colour'"),
+    (["--results", "other.jsonl"], r"Line 1 of other\.jsonl has format 7; this version of auxmod reads format 1"),
+    (["--results", "."], "is a directory"),
+    (["--checkpoint-every", "0"], "--checkpoint-every is 0"),
+    (["--device", "gpu"], "--device is 'gpu'"),
+]
+WRONG = [
+    *(("sweep", *case) for case in BOTH),
+    ("sweep", ["--method", "aux,best"], "--method is 'best'; choose one of naive"),
+    ("sweep", ["--n", "4,0"], "--n is 0, but a sum needs at least one term.*in the cell --n 0"),
+    ("sweep", ["--from", "none.toml"], "--from none.toml cannot be read"),
+    ("sweep", ["--from", "cells.toml"], "There is no setting 'colour'"),
+    ("sweep", ["--from", "empty.toml"], "--k is '9:4', an empty range"),
+    ("sweep", ["--precision", "tf32,fp32"], "--precision tf32 is a mode of CUDA devices"),
+    *(("grid", *case) for case in BOTH),
+    ("grid", ["--n", "4,8"], "--n has several values, but a grid is of --k and --r"),
+    ("grid", ["--out", "longer"], "give --then-samples with it"),
+    ("grid", ["--then-samples", "5"], "--batch 10 is larger than --samples 5"),
+    ("grid", ["--then-samples", "80", "--out", "."], "exists already"),
+    ("grid", ["--method", "naive"], "--k and --r belong to --method aux"),
+    ("grid", ["--moduli", "1,2"], "--k and --r belong to --method aux, not to 'custom'"),
+]
+
+
+@pytest.mark.parametrize(("command", "arguments", "words"), WRONG)
+def test_bad_input_is_one_sentence_and_nothing_is_lost(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    arguments: list[str],
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("unknown.toml").write_text("colour = 'red'\n")
+    Path("cells.toml").write_text("[[cells]]\nk = 4\n[[cells]]\ncolour = 'red'\n")
+    Path("empty.toml").write_text("k = '9:4'\n")
+    Path("other.jsonl").write_text(json.dumps(result_row(tiny(), {}, {})).replace('"format": 1', '"format": 7') + "\n")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    said = dict(zip(arguments[::2], arguments[1::2], strict=True))
+    own = dict(zip(flags()[::2], flags()[1::2], strict=True))
+    assert main([command, *(part for flag in (own | said).items() for part in flag)]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert re.search(words, shown.err), shown.err
+    assert shown.err.count("\n") == 1
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+# -- the paper's grid -----------------------------------------------------------------------------------------
+
+
+def test_the_grid_chooses_shows_and_hands_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = ["grid", *flags(epochs="1", k="3:4", r="0.2,0.4", seed="0,1"), "--quiet"]
+    assert main([*command, "--then-samples", "80", "--out", "longer", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [(cell["k"], cell["r"]) for cell in told["cells"]] == [(3, 0.2), (3, 0.4), (4, 0.2), (4, 0.4)]
+    assert all(cell["seeds"] == 2 for cell in told["cells"])
+    assert told["best"]["validation"] == max(cell["validation"] for cell in told["cells"])
+    assert told["chance"] == pytest.approx(1 / 7)
+    assert told["then"]["run"] == "longer"
+    longer = json.loads(Path("longer/config.json").read_text())
+    assert longer["training"]["samples"] == 80
+    assert longer["method"]["moduli"] == [1, told["best"]["k"]]
+    assert longer["method"]["weights"][1] == told["best"]["r"]
+    assert len(read_results(Path("runs/sweep.jsonl"))) == 8
+    assert main(command) == 0  # all of it is there already
+    page = capsys.readouterr().out
+    assert f"--k {told['best']['k']} --r {told['best']['r']:g}" in page
+    assert "ρ 1.30" in page
+    assert "chance 14.3 %" in page
+
+
+def test_without_being_told_the_grid_is_the_papers() -> None:
+    from auxmod.experiments.ranges import expand
+
+    cells = [(cell["k"], cell["r"]) for cell in expand(grid.GRID)]
+    assert cells == [(k, r) for k in range(4, 10) for r in (0.1, 0.2, 0.3, 0.4)]
+
+
+def test_the_choice_is_by_held_out_accuracy_not_by_the_test() -> None:
+    configs = [tiny(k=3, r=0.2), tiny(k=4, r=0.2), tiny(k=5, r=0.2), tiny(k=6, r=0.2)]
+    figures = [(0.5, 0.9), (0.7, 0.1), (0.7, 0.8)]
+    rows = [
+        result_row(config, {"match": match, "chance": 0.1}, {}, validation=held_out)
+        for config, (held_out, match) in zip(configs, figures, strict=False)
+    ]
+    rows.append(result_row(configs[3], None, {}, failed="It failed."))
+    found = grid.summary(configs, rows)
+    assert (found["best"]["k"], found["equals"], found["failed"]) == (4, 2, 1)
+    shown = grid.heatmap(found)
+    assert shown.row_count == 1
+    assert "failed" in str(next(iter(shown.columns[4].cells)))
+    with pytest.raises(RuntimeError, match="no choice"):
+        grid.require_choice(grid.summary(configs[3:], rows[3:]))

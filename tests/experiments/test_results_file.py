@@ -1,0 +1,170 @@
+"""A results file: appended to by many, read while it grows, mended after a crash, refused where it is another's."""
+
+import json
+import multiprocessing
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auxmod.errors import UserError
+from auxmod.experiments import claims
+from auxmod.experiments.store import Results, append_result, locked, read_results, result_row
+from tiny import tiny
+
+
+def row(seed: int, **more: Any) -> dict[str, Any]:
+    return result_row(tiny(seed=seed), None if "failed" in more else {"match": seed / 10}, {}, **more)
+
+
+def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "r.jsonl"
+    written = [row(0, validation=0.5, curve=[{"step": 1, "loss": 1.0, "accuracy": 0.5}]), row(1), row(2, failed="Why.")]
+    assert [append_result(path, each) for each in written] == [True] * 3
+    assert read_results(path) == written
+    assert "scores" not in written[2]
+    assert not append_result(path, row(0))
+    assert len(path.read_text().splitlines()) == 3
+
+
+def test_figures_win_over_a_failure_wherever_they_stand(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    for each in (row(0, failed="One."), row(0, failed="Two."), row(1, failed="Three."), row(1)):
+        append_result(path, each)
+    assert not append_result(path, row(1, failed="Late."))
+    assert [each.get("failed") for each in read_results(path)] == ["Two.", None]
+    book = Results(path)
+    book.refresh()
+    assert book.scored == {tiny(seed=1).hash}
+    assert book.failures == {tiny(seed=0).hash: 2, tiny(seed=1).hash: 1}
+
+
+def test_it_is_read_on_from_where_it_was_read_before(tmp_path: Path) -> None:
+    path, book = tmp_path / "r.jsonl", Results(tmp_path / "r.jsonl")
+    assert book.refresh() == []
+    append_result(path, row(0))
+    assert book.refresh() == [row(0)]
+    with open(path, "a") as file:
+        file.write(json.dumps(row(1))[:40])  # somebody is writing it just now
+        file.flush()
+        assert book.refresh() == []
+        file.write(json.dumps(row(1))[40:] + "\n")
+    assert book.refresh() == [row(1)]
+    assert book.refresh() == []
+    path.write_text(json.dumps(row(2)) + "\n")  # cut by hand
+    assert book.refresh() == [row(2)]
+    assert book.scored == {tiny(seed=2).hash}
+
+
+def test_a_torn_last_line_is_taken_out_and_a_whole_one_kept(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    append_result(path, row(0))
+    with open(path, "a") as file:
+        file.write('{"hash": "abc", "conf')
+    append_result(path, row(1))
+    assert read_results(path) == [row(0), row(1)]
+    path.write_text(path.read_text().rstrip("\n"))  # an editor that ends no last line
+    append_result(path, row(2))
+    assert read_results(path) == [row(0), row(1), row(2)]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("junk", "Line 2 of .* is not JSON"),
+        ("[1]", "Line 2 of .* is not a result"),
+        ('{"hash": "a", "config": {"format": 1}}', "Line 2 of .* is not a result"),
+        ('{"hash": "a", "config": {"format": 7}, "scores": {}}', "Line 2 of .* has format 7; .* reads format 1"),
+    ],
+)
+def test_a_line_that_is_none_is_named_and_nothing_is_written(tmp_path: Path, line: str, words: str) -> None:
+    path = tmp_path / "r.jsonl"
+    append_result(path, row(0))
+    with open(path, "a") as file:
+        file.write(line + "\n")
+    before = path.read_bytes()
+    for attempt in (lambda: read_results(path), lambda: append_result(path, row(1))):
+        with pytest.raises(UserError, match=words):
+            attempt()
+    assert path.read_bytes() == before
+
+
+def test_a_place_that_cannot_be_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="(?i)is a directory"):
+        append_result(tmp_path, row(0))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot be written"):
+        append_result(tmp_path / "file" / "r.jsonl", row(0))
+    with pytest.raises(UserError, match="There is no results file"):
+        read_results(tmp_path / "none.jsonl")
+
+
+# -- several processes ----------------------------------------------------------------------------------------
+
+
+def _append_many(path: Path, first: int) -> None:
+    for seed in range(first, first + 40):
+        append_result(path, row(seed))
+
+
+def test_many_processes_append_and_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_append_many, args=(path, first)) for first in (0, 20, 40)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0, 0, 0]
+    assert len(path.read_text().splitlines()) == 80
+    assert {each["config"]["seed"] for each in read_results(path)} == set(range(80))
+
+
+def _hold(directory: Path, ready: Any) -> None:
+    claims.take(directory, ["a", "b"])
+    ready.set()
+    time.sleep(60)
+
+
+def test_a_claim_holds_as_long_as_its_process_lives(tmp_path: Path) -> None:
+    directory = tmp_path / "r.jsonl.d"
+    context = multiprocessing.get_context("spawn")
+    ready = context.Event()
+    holder = context.Process(target=_hold, args=(directory, ready))
+    holder.start()
+    assert ready.wait(60)
+    assert claims.held(directory) == {"a", "b"}
+    own = claims.take(directory, ["c"])
+    assert claims.held(directory) == {"a", "b", "c"}
+    holder.kill()
+    holder.join(60)
+    assert claims.held(directory) == {"c"}
+    own.release()
+    assert claims.held(directory) == set()
+    claims.tidy(directory, [])
+    assert not directory.exists()
+
+
+def test_saved_work_stays_until_its_runs_are_finished(tmp_path: Path) -> None:
+    claim = claims.take(tmp_path / "d", ["a", "b"])
+    claim.log.write_text(json.dumps({"members": ["a", "b"]}))
+    assert list(claims.unfinished(tmp_path / "d")) == []  # the state is not there yet
+    claim.state.write_bytes(b"state")
+    (tmp_path / "d" / "junk.json").write_text("[]")
+    assert list(claims.unfinished(tmp_path / "d")) == [("a", "b")]
+    claim.release()
+    claims.tidy(tmp_path / "d", ["a"])
+    assert claim.state.exists()
+    claims.tidy(tmp_path / "d", ["a", "b", "c"])
+    assert not claim.state.exists()
+    (tmp_path / "d" / "junk.json").unlink()
+    claims.tidy(tmp_path / "d", [])
+    assert not (tmp_path / "d").exists()
+
+
+def test_the_lock_is_let_go_of_when_something_fails(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    with pytest.raises(KeyboardInterrupt), locked(path):
+        raise KeyboardInterrupt
+    assert append_result(path, row(0))

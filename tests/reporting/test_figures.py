@@ -1,0 +1,119 @@
+"""Figures from stored results: what they draw, what they say is not run, and that they save."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import made_up
+from auxmod.errors import UserError
+from auxmod.experiments import recipes
+from auxmod.problem import theory
+from auxmod.reporting import figures, heatmaps, looks, published, results, tables
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(scope="module")
+def stored() -> results.Index:
+    """Most of what the figures show, at the paper's preset."""
+    items = ("table1b", "configs", "curves", "redbox")
+    runs = [run for item in items for run in recipes.cells(item, ["paper"], seeds=2 if item == "curves" else 1)]
+    return results.index(made_up.rows(run for number, run in enumerate(runs) if number % 29))
+
+
+@pytest.fixture(scope="module")
+def drawn(stored):
+    return {item: figures.draw(item, "paper", stored) for item in figures.FIGURES if item != "grid"}
+
+
+@pytest.mark.parametrize("item", ["redbox", "curves", "table1a"])
+def test_every_figure_saves(drawn, item: str, tmp_path: Path) -> None:
+    looks.save(drawn[item], tmp_path / f"{item}.png")
+    assert (tmp_path / f"{item}.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(("suffix", "start"), [("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_a_figure_saves_in_every_format(drawn, suffix: str, start: bytes, tmp_path: Path) -> None:
+    looks.save(drawn["configs"], tmp_path / "new" / f"configs.{suffix}")
+    assert (tmp_path / "new" / f"configs.{suffix}").read_bytes().startswith(start)
+
+
+def test_the_grid_is_eighteen_panels_on_one_scale(stored) -> None:
+    made = figures.draw("grid", "paper", stored)
+    panels = [axes for axes in made.axes if axes.images]
+    assert len(panels) == 18
+    assert {axes.images[0].get_clim() for axes in panels} == {(0, 100)}
+    assert [axes.get_title() for axes in panels[::9]] == ["N = 8, q = 31", "N = 16, q = 97"]
+    assert "not run" in made.legends[0].get_texts()[-1].get_text()
+
+
+def test_the_heatmap_has_its_figures_its_hatching_and_the_box_of_rho(stored, drawn) -> None:
+    axes = drawn["redbox"].axes[0]
+    grid = axes.images[0].get_array()
+    run = next(want.run for want in recipes.redbox("paper") if (want.run.method.k, want.run.method.r) == (6, 0.3))
+    found = results.collect(stored, run)
+    assert found is not None
+    assert grid[2, 4] == pytest.approx(found.mean)
+    absent = int(np.ma.getmaskarray(grid).sum())
+    assert absent == len(axes.patches) > 0
+    assert f"not run ({absent} of 81)" in [text.get_text() for text in drawn["redbox"].legends[0].get_texts()]
+    inside = [(k, r) for k, r in recipes.GRID if 0.8 <= round(theory.rho((1, k), (1 - r, r)), 9) <= 1.2]
+    edges = np.count_nonzero(np.isnan(heatmaps._outline()[0]))
+    neighbours = {(k, round(10 * r)) for k, r in inside}
+    assert edges == sum(
+        (k + a, i + b) not in neighbours for k, i in neighbours for a, b in ((1, 0), (-1, 0), (0, 1), (0, -1))
+    )
+
+
+def test_the_configurations_have_bars_rings_and_switches(stored, drawn) -> None:
+    upper, lower = drawn["configs"].axes
+    cells = tables.build("configs", "paper", stored).cells
+    assert len(upper.patches) == len(cells) == 32
+    rings = sorted(line.get_ydata()[0] for line in upper.lines if line.get_marker() == "o")
+    assert rings == sorted(value for pair in published.CONFIGURATIONS.values() for value in pair)
+    hatched = sum(bar.get_hatch() is not None for bar in upper.patches)
+    assert hatched == sum(cell.ours is None for cell in cells) > 0
+    on = {
+        text.get_text(): line.get_xdata() for text, line in zip(lower.get_yticklabels(), lower.lines[1::2], strict=True)
+    }
+    configurations = list(published.CONFIGURATIONS)
+    assert list(on["Pre-Norm"]) == [i for i, (norm, *_) in enumerate(configurations) if norm == "pre"]
+    assert list(on["dropout"]) == [i for i, (*_, dropout) in enumerate(configurations) if dropout]
+
+
+def test_table_1_as_a_picture_has_every_setting_in_both_panels(drawn) -> None:
+    left, right = drawn["table1b"].axes
+    assert [text.get_text() for text in left.get_yticklabels()][::8] == ["N = 16, q = 97", "N = 64, q = 433"]
+    for panel, first in ((left, 0), (right, 2)):
+        rings = {line.get_xdata()[0] for line in panel.lines if line.get_markerfacecolor() == "white"}
+        assert rings == {value for row in published.TABLE1["angular"].values() for value in row[first : first + 2]}
+
+
+def test_curves_at_equal_data_and_equal_compute(stored, drawn) -> None:
+    left, right = drawn["curves"].axes[:2]
+    assert left.get_xlim()[1] == 4_000
+    assert right.get_xlim()[1] == 40_000
+    run = recipes.wanted("paper", "aux", (8, 31), "token", 100_000).run
+    mean = results.mean_curve(stored, run)
+    thick = [line for line in left.lines if line.get_linewidth() > 2]
+    assert list(thick[0].get_xdata()) == [step for step, _ in mean]
+    empty = figures.draw("curves", "best", {})
+    assert "not run:\naux, 100K samples, 10 epochs" in empty.axes[0].texts[0].get_text()
+    assert len(empty.axes[1].texts[0].get_text().splitlines()) == 5
+
+
+def test_bad_input_is_one_sentence(drawn, tmp_path: Path, monkeypatch) -> None:
+    with pytest.raises(UserError, match="There is no figure 'table9'; choose one of gap, rho"):
+        figures.draw("table9", "paper", {})
+    with pytest.raises(UserError, match=r"does not end in \.png, \.svg or \.pdf"):
+        looks.save(drawn["gap"], tmp_path / "gap.jpg")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot be written"):
+        looks.save(drawn["gap"], tmp_path / "file" / "gap.png")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(UserError, match=r"pip install 'auxmod\[plot\]'"):
+        figures.draw("configs", "paper", {})

@@ -1,0 +1,143 @@
+"""Results found again by what was run: over seeds, over files, with what failed and what is not there."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+import made_up
+from auxmod.errors import UserError
+from auxmod.experiments import recipes
+from auxmod.experiments.store import Run, result_row
+from auxmod.files import write_lines
+from auxmod.problem.metrics import chance
+from auxmod.reporting import results
+from tiny import tiny
+
+
+def seeds(count: int = 3) -> list:
+    return [tiny(seed=seed) for seed in range(count)]
+
+
+def test_mean_and_deviation_over_seeds() -> None:
+    stored = results.index(made_up.row(run, share) for run, share in zip(seeds(), (0.5, 0.6, 0.7), strict=True))
+    found = results.collect(stored, tiny(seed=99))
+    assert found is not None
+    assert (found.mean, found.std, found.count) == (pytest.approx(60), pytest.approx(10), 3)
+    assert found.chance == pytest.approx(100 / 7)
+    assert results.collect(stored, tiny(seed=1), tau=0.05).mean == pytest.approx(90)  # type: ignore[union-attr]
+
+
+def test_one_seed_has_no_deviation_and_none_no_figure() -> None:
+    stored = results.index([made_up.row(tiny(), 0.5)])
+    found = results.collect(stored, tiny())
+    assert found is not None
+    assert found.std is None
+    assert results.collect(stored, tiny(lr=0.5)) is None
+    assert results.collect({}, tiny()) is None
+
+
+def test_the_last_of_one_run_counts_and_a_label_does_not() -> None:
+    as_custom = dataclasses.replace(tiny(), method=dataclasses.replace(tiny().method, method="custom"))
+    stored = results.index([made_up.row(tiny(), 0.1), made_up.row(as_custom, 0.2)])
+    found = results.collect(stored, tiny())
+    assert found is not None
+    assert (found.mean, found.count) == (pytest.approx(20), 1)
+
+
+def test_what_failed_is_in_no_mean_and_is_counted() -> None:
+    failed = [result_row(run, None, {}, failed="The loss stopped being finite.") for run in seeds(3)]
+    stored = results.index([made_up.row(tiny(seed=0), 0.5), *failed])
+    found = results.collect(stored, tiny())
+    assert found is not None
+    assert (found.mean, found.count, found.failed) == (50, 1, 2)
+    assert results.missing(stored, seeds(3)) == seeds(3)[1:]
+    all_failed = results.collect(results.index(failed), tiny())
+    assert all_failed is not None
+    assert (all_failed.mean, all_failed.failed) == (None, 3)
+
+
+@pytest.mark.parametrize("embedding", ["token", "angular"])
+@pytest.mark.parametrize("tau", [None, 0.01, 0.05, 0.6])
+def test_chance_is_the_one_that_runs_are_scored_with(embedding: str, tau: float | None) -> None:
+    run = tiny(embedding=embedding, q=97)
+    assert results.chance(run, tau) == pytest.approx(100 * chance(97, tau, run.model.embedding))
+
+
+def test_a_directory_is_read_whole_and_other_logs_in_it_are_left(tmp_path: Path) -> None:
+    write_lines(tmp_path / "a.jsonl", [made_up.row(tiny(seed=0), 0.2)])
+    write_lines(tmp_path / "b.jsonl", [made_up.row(tiny(seed=1), 0.4), made_up.row(tiny(seed=0), 0.3)])
+    write_lines(tmp_path / "speed.jsonl", [{"tried": "something else"}])
+    run = Run.create(tmp_path / "runs" / "one", tiny(seed=2))
+    run.log({"step": 3, "loss": 1.0, "accuracy": 0.25})
+    run.finish(made_up.row(tiny(), 0.8)["scores"])
+    found = results.collect(results.read(tmp_path), tiny())
+    assert found is not None
+    assert (found.mean, found.count) == (pytest.approx(50), 3)  # 30, 40, 80
+    assert results.collect(results.read(run.path), tiny()) is not None
+    assert results.curves(results.read(run.path), tiny()) == [[(3, 25.0)]]
+
+
+def test_curves_and_their_mean() -> None:
+    rows = [made_up.row(run, share) for run, share in zip(seeds(2), (0.5, 0.7), strict=True)]
+    rows[1]["curve"] = rows[1]["curve"][:10]
+    stored = results.index(rows)
+    assert [len(line) for line in results.curves(stored, tiny())] == [18, 10]
+    mean = results.mean_curve(stored, tiny())
+    assert len(mean) == 10
+    last = rows[0]["curve"][9]
+    assert mean[-1] == (last["step"], pytest.approx(100 * last["accuracy"] * 1.2))
+    assert results.mean_curve({}, tiny()) == []
+
+
+def test_the_place_is_results_here_or_that_of_the_source_tree(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    results.read()  # the tree's, or nothing: never an error
+    (tmp_path / "results").mkdir()
+    assert results.default_place() == Path("results")
+    assert results.read() == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("not json\n", "Line 1 of .* is not JSON"),
+        ('{"a": 1}\n', "Line 1 of .* is not a result"),
+        (json.dumps(made_up.row(tiny()) | {"config": {"format": 9}}) + "\n", "has format 9"),
+    ],
+)
+def test_a_file_that_is_none_is_refused_in_a_sentence(content: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text(content)
+    with pytest.raises(UserError, match=words) as refusal:
+        results.read(path)
+    assert str(refusal.value).endswith(".")
+
+
+def test_a_place_that_is_not_there_and_a_row_without_its_figure_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no such file or directory"):
+        results.read(tmp_path / "nowhere")
+    row = made_up.row(tiny())
+    del row["scores"]["tau"]["0.05"]
+    with pytest.raises(UserError, match=r"has no accuracy at τ = 0\.05"):
+        results.collect(results.index([row]), tiny(), tau=0.05)
+
+
+def test_a_file_that_cannot_be_opened_is_a_sentence(tmp_path: Path, monkeypatch) -> None:
+    write_lines(tmp_path / "a.jsonl", [made_up.row(tiny())])
+
+    def refuse(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(results, "_has_results", refuse)
+    with pytest.raises(UserError, match=r"a\.jsonl cannot be read \(Permission denied\)"):
+        results.read(tmp_path)
+
+
+def test_a_recipe_cell_survives_a_file(tmp_path: Path) -> None:
+    runs = recipes.cells("redbox", ["paper"])[:5]
+    write_lines(tmp_path / "grid.jsonl", made_up.rows(runs))
+    assert results.missing(results.read(tmp_path), runs) == []

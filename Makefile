@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint unit clean
+.PHONY: demo test lint unit pages clean
 
 demo: $(VENV)/installed
 	$(BIN)/auxmod demo
@@ -18,6 +18,12 @@ lint: $(VENV)/installed
 
 unit: $(VENV)/installed
 	$(BIN)/pytest
+
+# Bring the generated parts of README.md and docs/ up to date with results/.
+pages: $(VENV)/installed
+	$(BIN)/python -m auxmod.reporting.pages
+	$(BIN)/python -c "import json, pathlib; from auxmod.reporting import bench_figure; \
+	    bench_figure.save(json.loads(pathlib.Path('results/bench-h200.json').read_text()), pathlib.Path('docs/bench-h200.png'))"
 
 # One environment serves both: made anew whenever the pins or the package's needs change.
 $(VENV)/installed: pyproject.toml constraints.txt

@@ -5,6 +5,7 @@ Standard library only; `config` is built on it.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -15,11 +16,16 @@ class Checked:
     """Field types are checked on construction, so that a bad file or flag fails with a sentence, not later."""
 
     def __post_init__(self) -> None:
-        for name, kind in get_type_hints(type(self)).items():
+        for name, kind in _hints(type(self)).items():
             object.__setattr__(self, name, _coerce(name, getattr(self, name), kind))
         self._validate()
 
     def _validate(self) -> None: ...
+
+
+@functools.cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def is_int(value: Any) -> bool:

@@ -20,7 +20,7 @@ def rows() -> list[errata.Finding]:
 def test_the_page_holds_what_the_command_prints(rows) -> None:
     text = PAGE.read_text(encoding="utf-8")
     fresh = replace_block(text, errata.COMMAND, errata.markdown(rows))
-    assert text == fresh, "run: python -m auxmod.reporting.errata docs/paper.md"
+    assert text == fresh, "run: make pages"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 The figures on the left are the paper's, typed as it prints them; those on the right are computed: from the exact
 theory (`propositions`), or from the paper's own tables for claims about those (`tables`). To refresh the document:
 
-    python -m auxmod.reporting.errata docs/paper.md
+    make pages
 """
 
 from __future__ import annotations

@@ -1,0 +1,126 @@
+"""The parts of README.md and docs/ that are made from results/: `make pages` writes them, a test holds them to it.
+
+No number on a page is typed: each block names what makes it, and is replaced as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from auxmod.files import read_lines
+from auxmod.reporting import docs, errata
+
+Rows = Iterable[Sequence[str]]
+
+
+def markdown(columns: Sequence[str], rows: Rows) -> str:
+    """A Markdown table; the first column is text, the others figures."""
+    rule = ["---", *["---:"] * (len(columns) - 1)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, rule, *rows))
+
+
+def speed(results: Path) -> str:
+    """What a training step costs, from `auxmod bench`."""
+    bench = json.loads((results / "bench-h200.json").read_text())
+    made, evaluation = bench["provenance"], bench["evaluation"]
+    columns = ("case", "ms a step, a member", "plain, compile + AMP", "faster", "than eager fp32", "× the floor", "GiB")
+    rows = (
+        (
+            f"N = {row['n']}, {'one model' if row['members'] == 1 else str(row['members']) + ' models at once'}",
+            f"{row['ours']['ms']:.2f}",
+            f"{row['plain_compiled']['ms']:.1f}",
+            f"**{row['faster_than_compiled']:.1f}×**",
+            f"{row['faster_than_eager']:.1f}×",
+            f"{row['floor_ratio']:.1f}",
+            f"{row['peak_bytes'] / 2**30:.1f}",
+        )
+        for row in bench["rows"]
+    )
+    (precision, rate), *_ = bench["matrix_tflops"].items()
+    longest = max(row["prepare_seconds"] for row in bench["rows"])
+    note = (
+        f"{made['device']}, {precision} trunk, torch {made['torch']}, commit `{made['commit']}`; matrix products ran "
+        f"at {rate:.0f} TFLOP/s in the same run (`{made['command']}`, {made['date'][:10]}). Compiling and capturing took "
+        f"{longest:.0f} s at most, once a shape; evaluating a million samples at N = {evaluation['n']} takes "
+        f"{evaluation['seconds_per_million']:.1f} s."
+    )
+    return f"{markdown(columns, rows)}\n\n{note}"
+
+
+def precision(results: Path) -> str:
+    """Accuracy of each precision over seeds, from a sweep."""
+    groups: dict[tuple[int, int, str], list[float]] = {}
+    for row in read_lines(results / "precision-h200.jsonl"):
+        config = row["config"]
+        key = config["problem"]["n"], config["problem"]["q"], config["training"]["precision"]
+        groups.setdefault(key, []).append(100 * row["scores"]["match"])
+    columns = ("case", "precision", "match accuracy (%)", "seeds", "less than fp32", "chance (%)")
+    rows = (
+        (
+            f"N = {n}, q = {q}",
+            name,
+            f"{statistics.fmean(values):.1f} ± {statistics.stdev(values):.1f}",
+            str(len(values)),
+            f"{statistics.fmean(groups[n, q, 'fp32']) - statistics.fmean(values):.2f}",
+            f"{100 * row['scores']['chance']:.1f}",
+        )
+        for (n, q, name), values in groups.items()
+    )
+    made = row["provenance"]
+    setting = f"{config['training']['samples']:,} samples, {config['training']['epochs']} epochs, "
+    setting += f"{config['model']['pooling']} pooling, init {config['model']['init']}, lr {config['training']['lr']:g}"
+    note = f"`aux`, {setting}; {row['scores']['samples']:,} test inputs; {made['device']}, commit `{made['commit']}`."
+    return f"{markdown(columns, rows)}\n\n{note} The spread is over seeds, which the precisions share."
+
+
+def speed_log(results: Path) -> str:
+    """What was tried for speed."""
+    rows = (
+        (
+            row["tried"],
+            row["case"],
+            "–" if row["before"] is None else f"{row['before']:g}",
+            f"{row['after']:g}",
+            "kept" if row["kept"] else "dropped",
+            row["why"],
+        )
+        for row in read_lines(results / "speed-log.jsonl")
+    )
+    return markdown(("tried", "measured", "before", "after", "", "why"), rows)
+
+
+def paper_errors(_: Path) -> str:
+    """What in the paper is wrong."""
+    return errata.markdown(errata.findings())
+
+
+BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
+    ("README.md", "make pages: speed", speed),
+    ("docs/performance.md", "make pages: speed", speed),
+    ("docs/performance.md", "make pages: precision", precision),
+    ("docs/performance.md", "make pages: the log", speed_log),
+    ("docs/paper.md", errata.COMMAND, paper_errors),
+]
+"""Every generated block: its file, what its marker says, and what makes it."""
+
+
+def stale(root: Path, write: bool = False) -> list[str]:
+    """The blocks that are not what `results/` gives now; with ``write`` they are brought up to date."""
+    found = []
+    for name, marker, make in BLOCKS:
+        path = root / name
+        before = path.read_text(encoding="utf-8")
+        after = docs.replace_block(before, marker, make(root / "results"))
+        if after != before:
+            found.append(f"{name}: {marker}")
+            if write:
+                path.write_text(after, encoding="utf-8")
+    return found
+
+
+if __name__ == "__main__":
+    for block in stale(Path.cwd(), write=True):
+        print(f"updated {block}")

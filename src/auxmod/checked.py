@@ -16,7 +16,7 @@ class Checked:
     """Field types are checked on construction, so that a bad file or flag fails with a sentence, not later."""
 
     def __post_init__(self) -> None:
-        for name, kind in _hints(type(self)).items():
+        for name, kind in _hints(type(self)).items():  # type: ignore[arg-type]
             object.__setattr__(self, name, _coerce(name, getattr(self, name), kind))
         self._validate()
 

@@ -43,8 +43,8 @@ def speed(results: Path) -> str:
     longest = max(row["prepare_seconds"] for row in bench["rows"])
     note = (
         f"{made['device']}, {precision} trunk, torch {made['torch']}, commit `{made['commit']}`; matrix products ran "
-        f"at {rate:.0f} TFLOP/s in the same run (`{made['command']}`, {made['date'][:10]}). Compiling and capturing took "
-        f"{longest:.0f} s at most, once a shape; evaluating a million samples at N = {evaluation['n']} takes "
+        f"at {rate:.0f} TFLOP/s in the same run (`{made['command']}`, {made['date'][:10]}). Compiling and capturing "
+        f"took {longest:.0f} s at most, once a shape; evaluating a million samples at N = {evaluation['n']} takes "
         f"{evaluation['seconds_per_million']:.1f} s."
     )
     return f"{markdown(columns, rows)}\n\n{note}"

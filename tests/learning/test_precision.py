@@ -46,9 +46,11 @@ def test_devices_that_are_not_known(name: str) -> None:
         resolve_device(name)
 
 
-def test_precision() -> None:
+def test_precision(monkeypatch) -> None:
     assert resolve_precision("auto", CPU) == "fp32"
-    assert resolve_precision("auto", CUDA) == "fp16"
+    for capability, chosen in (((9, 0), "fp16"), ((7, 0), "fp16"), ((6, 1), "fp32")):
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _, found=capability: found)
+        assert resolve_precision("auto", CUDA) == chosen
     assert resolve_precision("bf16", CPU) == "bf16"
     assert resolve_precision("tf32", CUDA) == "tf32"
     with pytest.raises(UserError, match="use fp32 on a CPU"):

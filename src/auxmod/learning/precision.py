@@ -30,7 +30,8 @@ def resolve_device(name: str) -> torch.device:
 def resolve_precision(precision: Precision, device: torch.device) -> str:
     """`auto` is the fastest that loses no accuracy (docs/performance.md): fp16 on a GPU, fp32 on a CPU."""
     if precision == "auto":
-        return "fp16" if device.type == "cuda" else "fp32"
+        fast = device.type == "cuda" and torch.cuda.get_device_capability(device) >= (7, 0)  # half-precision products
+        return "fp16" if fast else "fp32"
     require(
         precision != "tf32" or device.type == "cuda",
         "--precision tf32 is a mode of CUDA devices: use fp32 on a CPU.",

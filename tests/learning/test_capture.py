@@ -1,0 +1,50 @@
+"""Capturing a step: what happens where it cannot be done. What happens where it can is in test_fused.py."""
+
+import pytest
+import torch
+
+from auxmod.learning import capture
+
+CUDA = torch.device("cuda")
+
+
+def counting_step(state: torch.Tensor):
+    def step() -> None:
+        state.add_(1)
+
+    return step
+
+
+def test_on_a_cpu_the_step_and_the_functions_are_left_as_they_are():
+    state = torch.zeros(())
+    step = counting_step(state)
+    assert capture.captured(step, [state], torch.device("cpu")) is step
+    assert capture.compiled(step, torch.device("cpu")) is step
+    assert state == 0
+
+
+def test_a_capture_that_fails_warns_in_one_line_and_trains_eagerly_from_where_it_stood(monkeypatch):
+    state = torch.full((), 5.0)
+    step = counting_step(state)
+
+    def broken(run, device):
+        run()  # the warm-up has changed the state by the time the capture fails
+        raise RuntimeError("operation not permitted when stream is capturing\nand a long tail")
+
+    monkeypatch.setattr(capture, "_graph", broken)
+    with pytest.warns(UserWarning, match="could not be captured .*stream is capturing.*eagerly") as caught:
+        replay = capture.captured(step, [state], CUDA)
+    assert len(caught) == 1
+    assert "\n" not in str(caught[0].message)
+    assert state == 5
+    replay()
+    assert state == 6
+
+
+def test_running_out_of_memory_is_not_hidden(monkeypatch):
+    def full(run, device):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(capture, "_graph", full)
+    with pytest.raises(torch.cuda.OutOfMemoryError):
+        capture.captured(lambda: None, [], CUDA)

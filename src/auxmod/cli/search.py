@@ -15,6 +15,7 @@ from auxmod.cli.sweep import ResultsFile
 from auxmod.cli.watch import Watch, stop_when_asked
 from auxmod.errors import UserError, require
 from auxmod.experiments.space import parse_space
+from auxmod.experiments.store import Results
 
 if TYPE_CHECKING:
     from auxmod.experiments.search import Plan
@@ -69,7 +70,7 @@ def search(
     space = parse_space(given_axes(None, config) | given_axes(flags), preset)
     require(not (plots and plots.is_file()), f"--plots {plots} is a file: name a directory.")
     try:
-        from auxmod.experiments.search import run_search
+        from auxmod.experiments.search import examples, run_search
         from auxmod.experiments.study import hidden, opened, summary
     except ModuleNotFoundError as error:
         if error.name != "optuna":
@@ -78,6 +79,8 @@ def search(
     from auxmod.learning.precision import resolve_device
 
     how, chosen = _plan(trials, budget, members, rungs, seed_sampler), resolve_device(device)
+    examples(space, chosen)
+    Results(results).refresh()
     with opened(storage, study or space.name, space) as kept, stop_when_asked() as stopping:
         with Watch(quiet) as watch:
             for event in run_search(kept, space, results, chosen, how, stopping=stopping):

@@ -25,8 +25,8 @@ from auxmod.learning.engine import Ensemble, Finished, Progress
 
 RUNGS = (0.25, 0.5)
 """After which shares of the steps members are compared: at the next measurement."""
-NOISE = 0.02
-"""Differences in held-out accuracy that mean nothing: two standard errors, on the engine's 2,000 inputs, are less."""
+NOISE = 0.03
+"""Differences in held-out accuracy that mean nothing: 2√(2·¼/2000), two standard errors on the 2,000 inputs used."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,10 @@ def train_halving(
             gone.update(pruned)
             yield Rung(event.step, accuracy, pruned)
             stay = [e for e, config in enumerate(riding) if config.hash in accuracy.keys() - gone]
-            if 0 < len(stay) < len(riding):
-                if _classes(riding[e] for e in stay) == _classes(riding):
-                    saved = _part(ensemble, stay)
-                    riding = [riding[e] for e in stay]
-                    break
-                freeze(ensemble, [e for e in range(len(riding)) if e not in stay], event.step)
+            ride = _with_widest(riding, stay)
+            if stay and len(ride) < len(riding):
+                saved, riding = _part(ensemble, ride), [riding[e] for e in ride]
+                break
         del ensemble  # before the next is made: they might not both fit
         _clean_up(device)
 
@@ -98,14 +96,16 @@ def behind(accuracy: Mapping[str, float]) -> list[str]:
     return [run for run, share in accuracy.items() if share < last - NOISE]
 
 
-def freeze(ensemble: Ensemble, members: Sequence[int], step: int) -> None:
-    """Let members learn no more: in place, for a captured step reads these very numbers."""
-    ensemble.hyper.steps[list(members)] = step
+def _with_widest(riding: Sequence[RunConfig], stay: list[int]) -> list[int]:
+    """Token heads are padded to the largest K·q: whoever has it rides on, unheeded, and no weight changes its place."""
 
+    def classes(e: int) -> int:
+        return max(riding[e].method.moduli) * riding[e].problem.q
 
-def _classes(configs: Any) -> int:
-    """What a token head is padded to: members that leave may have been the ones to need it."""
-    return max(max(c.method.moduli) * c.problem.q if c.model.embedding == "token" else 0 for c in configs)
+    if not stay or riding[0].model.embedding != "token":
+        return stay
+    widest = max(range(len(riding)), key=classes)
+    return stay if max(map(classes, stay)) == classes(widest) else sorted([*stay, widest])
 
 
 def _part(ensemble: Ensemble, members: list[int]) -> dict[str, Tensor]:

@@ -83,11 +83,9 @@ def run_search(
 
     When ``stopping()`` says so, :class:`Interrupted` is raised; the trials in training begin again next time.
     """
-    example = [_run(space, edge) for edge in space.edges()]
-    for precision in {config.training.precision for config in example}:
-        resolve_precision(precision, device)
-    book, known = Results(results), dict[str, dict[str, Any]]()
-    book.refresh()
+    most = max(map(work, examples(space, device)))
+    book = Results(results)
+    known = {row["hash"]: row for row in book.refresh()}
     while True:
         with locked(results):
             _requeue(study, claims.held(claims.directory_of(results)))
@@ -97,7 +95,7 @@ def run_search(
             claim = claims.take(claims.directory_of(results), list(batch)) if batch else None
         try:
             failed = sum(FAILED in trial.user_attrs for trial in done)
-            yield Standing(len(done) + left, len(done) - failed, failed, 0, max(map(work, example)) * float(left))
+            yield Standing(len(done) + left, len(done) - failed, failed, 0, most * float(left))
             if not size:
                 return claims.tidy(claims.directory_of(results), ())
             if stopping():
@@ -110,6 +108,14 @@ def run_search(
         finally:
             if claim:
                 claim.release()
+
+
+def examples(space: Space, device: torch.device) -> list[RunConfig]:
+    """Some runs of the space, made to see that there are any, before anything is written."""
+    configs = [_run(space, edge) for edge in space.edges()]
+    for precision in {config.training.precision for config in configs}:
+        resolve_precision(precision, device)
+    return configs
 
 
 # -- asking ---------------------------------------------------------------------------------------------------

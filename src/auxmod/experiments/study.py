@@ -37,7 +37,7 @@ def opened(url: str, name: str, space: Space) -> Iterator[optuna.Study]:
         raise UserError(f"--storage {hidden(url)} cannot be opened ({reason}): name a database {example}.") from None
     try:
         study = optuna.create_study(storage=storage, study_name=name, direction="maximize", load_if_exists=True)
-        if SPACE not in study.user_attrs and not study.get_trials(deepcopy=False):
+        if not study.get_trials(deepcopy=False):
             study.set_user_attr(SPACE, space.describe())
         same = study.user_attrs.get(SPACE) == space.describe()
         require(same, f"The study {name} searches other settings or ranges: name another --study.")

@@ -1,0 +1,120 @@
+"""Ways to set K and r, compared at equal cost: the paper's grid, a search, the theory's choice, and one fixed pair.
+
+Each way chooses with the runs of one seed, by held-out accuracy; its choice is then trained anew with other seeds,
+and their test accuracies are what is compared: the best of many runs flatters itself, a fresh one does not. A grid
+of 24 pairs costs 24 runs; `search` (K and r) and `wide` (all of `space.DEFAULT`) may spend as much; the theory and
+the fixed pair cost nothing. Results append to one JSONL file, and a comparison that was stopped goes on:
+
+    import torch
+    from auxmod.experiments.compare import compare
+    problems = [(16, 97), (32, 257), (64, 433)]
+    compare(problems, {"embedding": "angular"}, "runs/compare", torch.device("cuda"), preset="best")
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from auxmod.config import RunConfig
+from auxmod.experiments import space
+from auxmod.experiments.ranges import expand
+from auxmod.experiments.search import Plan, run_search
+from auxmod.experiments.single import resolved
+from auxmod.experiments.store import read_results
+from auxmod.experiments.study import opened, summary
+from auxmod.experiments.sweep import run_sweep
+from auxmod.files import append_line, read_lines
+from auxmod.problem import theory
+
+GRID = {"k": "4:9", "r": "0.1:0.4:0.1"}
+"""The paper's."""
+FIXED = {"k": 4, "r": 0.3}
+"""What is used where nothing is chosen."""
+Settings = Mapping[str, Any]
+Choice = tuple[dict[str, Any], float, float | None]
+"""What a way settles on, what that cost in whole runs, and the held-out accuracy it saw."""
+
+
+def compare(
+    problems: Sequence[tuple[int, int]],
+    settings: Settings,
+    place: str | Path,
+    device: torch.device,
+    *,
+    preset: str | None = None,
+    grid: Mapping[str, str] = GRID,
+    members: int = 8,
+    seeds: Sequence[int] = (1, 2, 3),
+    ways: Sequence[str] = ("grid", "search", "wide", "theory", "fixed"),
+) -> list[dict[str, Any]]:
+    """A row for each problem and way, also in `compare.jsonl` in the directory ``place``."""
+    place = Path(place)
+    place.mkdir(parents=True, exist_ok=True)
+    out = place / "compare.jsonl"
+    rows = read_lines(out) if out.exists() else []
+    there = {(row["n"], row["q"], row["way"]) for row in rows}
+    for n, q in problems:
+        base = {**settings, "n": n, "q": q}
+        choosers = _choosers(base, preset, place / f"n{n}-q{q}", device, grid, members)
+        for way in ways:
+            if (n, q, way) in there:
+                continue
+            chosen, cost, seen = choosers[way]()
+            final = [resolved(base | chosen | {"seed": seed}, preset) for seed in seeds]
+            match = [
+                row["scores"]["match"] for row in _trained(final, place / "final.jsonl", device) if "scores" in row
+            ]
+            figures = {"match": statistics.fmean(match) if match else None, "std": _std(match), "seeds": len(match)}
+            row = {"n": n, "q": q, "way": way, "choice": chosen, "cost": cost, "validation": seen, **figures}
+            append_line(out, row)
+            rows.append(row)
+    return rows
+
+
+def _choosers(
+    base: Settings, preset: str | None, place: Path, device: torch.device, grid: Mapping[str, str], members: int
+) -> dict[str, Callable[[], Choice]]:
+    pairs = expand(grid)
+
+    def by_grid() -> Choice:
+        runs = [resolved({**base, **pair}, preset) for pair in pairs]
+        rows = _trained(runs, place.with_suffix(".grid.jsonl"), device)
+        seen = [(row["validation"], pair) for row, pair in zip(rows, pairs, strict=True) if "scores" in row]
+        best, pair = max(seen, key=lambda both: both[0])
+        return pair, float(len(pairs)), best
+
+    def by_search(name: str, given: Settings) -> Choice:
+        searched, file = space.parse_space({**base, **given}, preset), place.with_suffix(f".{name}.jsonl")
+        how = Plan(trials=10 * len(pairs), members=members, budget=len(pairs))
+        with opened(f"sqlite:///{place.with_suffix(f'.{name}.db')}", name, searched) as study:
+            for _ in run_search(study, searched, file, device, how):
+                pass
+            found = summary(study)
+        best = found["best"]
+        chosen = {key: space.as_setting(key, value) for key, value in best["params"].items()}
+        return chosen, found["cost"], best["validation"]
+
+    return {
+        "grid": by_grid,
+        "search": lambda: by_search("search", {"k": space.DEFAULT["k"], "r": space.DEFAULT["r"]}),
+        "wide": lambda: by_search("wide", space.DEFAULT),
+        "theory": lambda: (dict(zip(("k", "r"), theory.choose(base["n"], base["q"]), strict=True)), 0.0, None),
+        "fixed": lambda: (dict(FIXED), 0.0, None),
+    }
+
+
+def _trained(configs: Sequence[RunConfig], results: Path, device: torch.device) -> list[dict[str, Any]]:
+    """The runs' rows, in order; what is there already is not trained again."""
+    for _ in run_sweep(configs, results, device):
+        pass
+    rows = {row["hash"]: row for row in read_results(results)}
+    return [rows[config.hash] for config in configs]
+
+
+def _std(values: Sequence[float]) -> float | None:
+    return statistics.stdev(values) if len(values) > 1 else None

@@ -17,7 +17,7 @@ lint: $(VENV)/installed
 	$(BIN)/lint-imports
 
 unit: $(VENV)/installed
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 # Bring the generated parts of README.md and docs/ up to date with results/.
 pages: $(VENV)/installed

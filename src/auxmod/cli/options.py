@@ -111,6 +111,10 @@ Device = Annotated[str, Parameter(help="auto, cpu, cuda or cuda:i.", group=RUN, 
 SWITCH = Parameter(negative="", show_default=False)
 """A flag that is off unless given."""
 Json = Annotated[bool, SWITCH, Parameter(name="--json", help="Print the result as JSON on stdout.", group=RUN)]
+Track = Annotated[
+    Literal["wandb", "tensorboard", "trackio"] | None,
+    Parameter(help="Send curves and figures to a tracker as well.", group=RUN, env_var="AUXMOD_TRACK"),
+]
 Quiet = Annotated[bool, SWITCH, Parameter(help="No progress.", group=RUN)]
 
 

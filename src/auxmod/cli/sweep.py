@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from auxmod.cli.display import console, mapping, print_json, table
-from auxmod.cli.options import RUN, SWITCH, ConfigFile, Device, Json, Preset, Quiet, SweepFlags, given_axes
+from auxmod.cli.options import RUN, SWITCH, ConfigFile, Device, Json, Preset, Quiet, SweepFlags, Track, given_axes
 from auxmod.cli.watch import Watch, duration, stop_when_asked
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments.ranges import expand_all, read_tables
 from auxmod.experiments.recipes import with_preset
 from auxmod.experiments.store import Results, read_results
+from auxmod.experiments.track import track_rows, tracker
 from auxmod.settings import build
 
 DEFAULT_RESULTS = Path("runs/sweep.jsonl")
 ResultsFile = Annotated[Path, Parameter(help="Where the results go, one JSON line a cell.", group=RUN)]
 CheckpointEvery = Annotated[int, Parameter(help="Steps between checkpoints.", group=RUN)]
 RetryFailed = Annotated[bool, SWITCH, Parameter(help="Try cells again that have failed before.", group=RUN)]
+Cluster = Annotated[
+    str | None,
+    Parameter(help="Train on a Ray cluster: local, auto, host:port or ray://host:port.", group=RUN),
+]
+Shared = Annotated[
+    Path | None, Parameter(help="Where the workers of a --cluster save: a directory all of them have.", group=RUN)
+]
 DryRun = Annotated[
     bool, SWITCH, Parameter(help="Print what would run, how it is packed, and what it needs; train nothing.", group=RUN)
 ]
@@ -40,6 +48,9 @@ def sweep(
     device: Device = "auto",
     checkpoint_every: CheckpointEvery = 1000,
     retry_failed: RetryFailed = False,
+    cluster: Cluster = None,
+    shared: Shared = None,
+    track: Track = None,
     dry_run: DryRun = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -56,7 +67,9 @@ def sweep(
     configs = runs_of(expand_all(tables), preset)
     if dry_run:
         return _describe(configs, results, device, retry_failed, json)
-    run(configs, results, device, checkpoint_every=checkpoint_every, retry_failed=retry_failed, quiet=quiet)
+    where: dict[str, Any] = {"cluster": cluster, "shared": shared, "track": track}
+    options: dict[str, Any] = {"checkpoint_every": checkpoint_every, "retry_failed": retry_failed, "quiet": quiet}
+    run(configs, results, device, **options, **where)
     rows = rows_of(configs, results)
     failed = [row for row in rows if "failed" in row]
     if json:
@@ -101,19 +114,44 @@ def run(
     checkpoint_every: int = 1000,
     retry_failed: bool = False,
     quiet: bool = False,
+    cluster: str | None = None,
+    shared: Path | None = None,
+    track: str | None = None,
 ) -> None:
     """Sweep before the user's eyes; where all is done already, without so much as importing torch."""
     require(checkpoint_every >= 1, f"--checkpoint-every is {checkpoint_every}, but must be 1 step or more.")
+    require(bool(cluster) or shared is None, "--shared is where the workers of a --cluster save: give --cluster too.")
+    tracked = tracker(track) if track else None
     if not _left(configs, results, retry_failed):
         return
+    from auxmod.experiments.ensembles import Ended
+
+    options: dict[str, Any] = {"checkpoint_every": checkpoint_every, "retry_failed": retry_failed}
+    with stop_when_asked() as stopping, Watch(quiet) as watch:
+        options["stopping"] = stopping
+        for event in _events(configs, results, device, cluster, shared, options):
+            watch.see(event)
+            if tracked and isinstance(event, Ended):
+                track_rows(tracked, event.rows)
+
+
+def _events(
+    configs: Sequence[RunConfig],
+    results: Path,
+    device: str,
+    cluster: str | None,
+    shared: Path | None,
+    options: dict[str, Any],
+) -> Iterator[Any]:
+    """The sweep itself, here or on a cluster."""
+    if cluster:
+        from auxmod.experiments.cluster import run_on_cluster
+
+        return run_on_cluster(configs, results, cluster, device=device, shared=shared, **options)
     from auxmod.experiments.sweep import run_sweep
     from auxmod.learning.precision import resolve_device
 
-    chosen = resolve_device(device)
-    options: dict[str, Any] = {"checkpoint_every": checkpoint_every, "retry_failed": retry_failed}
-    with stop_when_asked() as stopping, Watch(quiet) as watch:
-        for event in run_sweep(configs, results, chosen, stopping=stopping, **options):
-            watch.see(event)
+    return run_sweep(configs, results, resolve_device(device), **options)
 
 
 def _left(configs: Sequence[RunConfig], results: Path, retry_failed: bool) -> list[RunConfig]:

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from auxmod.cli.display import Bars, console, mapping, percent, print_json, table, titled
-from auxmod.cli.options import RUN, SWITCH, ConfigFile, Device, Json, Preset, Quiet, RunFlags, given_settings
+from auxmod.cli.options import RUN, SWITCH, ConfigFile, Device, Json, Preset, Quiet, RunFlags, Track, given_settings
 from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments.store import Run
+from auxmod.experiments.track import Start, last_point, tracked, tracker
 from auxmod.settings import flatten
 
 
@@ -27,6 +28,7 @@ def train(
     config: ConfigFile = None,
     device: Device = "auto",
     checkpoint_every: Annotated[int, Parameter(help="Steps between checkpoints.", group=RUN)] = 1000,
+    track: Track = None,
     dry_run: Annotated[
         bool, SWITCH, Parameter(help="Print what would run, and what it needs; train nothing.", group=RUN)
     ] = False,
@@ -46,8 +48,9 @@ def train(
     if dry_run:
         return _describe(run_config, device, json)
     chosen = resolve_device(device)
+    start = tracker(track) if track else None
     run = run or create_run(out or default_path(run_config), run_config, chosen)
-    result = _train(run, chosen, resume, checkpoint_every, quiet)
+    result = _train(run, chosen, resume, checkpoint_every, quiet, start)
     if json:
         return print_json({"run": str(run.path), "hash": run_config.hash, **result})
     console().print(scores_table(run.path, result))
@@ -79,8 +82,10 @@ def free_path(path: Path) -> Path:
     return candidate
 
 
-def _train(run: Run, device: Any, resume: bool, checkpoint_every: int, quiet: bool) -> dict[str, Any]:
-    from auxmod.experiments.single import train_run
+def _train(
+    run: Run, device: Any, resume: bool, checkpoint_every: int, quiet: bool, start: Start | None = None
+) -> dict[str, Any]:
+    from auxmod.experiments.single import curve_point, train_run
     from auxmod.learning.engine import Progress
 
     asked: list[int] = []
@@ -92,12 +97,14 @@ def _train(run: Run, device: Any, resume: bool, checkpoint_every: int, quiet: bo
 
     before = signal.signal(signal.SIGINT, ask)
     try:
-        with Bars(quiet) as bars:
+        with Bars(quiet) as bars, tracked(start, run.path.name, flatten(run.config)) as tell:
             options: dict[str, Any] = {"resume": resume, "checkpoint_every": checkpoint_every}
             for event in train_run(run, device, stopping=lambda: bool(asked), **options):
                 if isinstance(event, Progress):
                     accuracy = event.accuracy[0] if event.accuracy else None
                     bars.show(run.config.method.method, event.step, event.steps, event.loss[0], accuracy)
+                    tell(curve_point(event, 0))
+            tell(last_point(run.config, run.result or {}))
     finally:
         signal.signal(signal.SIGINT, before)
     return run.result or {}

@@ -8,8 +8,10 @@ With a directory that all workers share, a task run again goes on from its last 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import logging
 import os
+import secrets
 import shutil
 import socket
 import sys
@@ -25,8 +27,8 @@ from auxmod import __version__
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments import claims
-from auxmod.experiments.ensembles import Ended, Notice
-from auxmod.experiments.packing import Shape, group_of, plan, work
+from auxmod.experiments.ensembles import Ended
+from auxmod.experiments.packing import group_of, plan, work
 from auxmod.experiments.single import Interrupted
 from auxmod.experiments.store import locked, provenance, read_results, result_row
 from auxmod.experiments.sweep import Event, Queue, Standing, run_sweep
@@ -34,14 +36,14 @@ from auxmod.learning.memory import free_bytes
 from auxmod.learning.precision import resolve_precision
 
 RETRIES = 5
-"""How often an ensemble is begun anew whose worker, or whose node, is lost."""
+"""How often an ensemble is begun again whose worker, or whose node, is lost."""
 IN_HAND = 256
 """The most ensembles handed to the cluster at once: each holds a file open here."""
-ANSWER_SECONDS = 4.0
-"""How long a cluster may take to answer, twice."""
+ANSWER_SECONDS = 3.0
+"""How long a cluster may take to answer: once as a port, once as a server."""
 POLL_SECONDS = 0.5
 CURRENT = Path("/tmp/ray/ray_current_cluster")
-"""Where Ray notes the cluster that `auto` means."""
+"""Where Ray notes which cluster `auto` means."""
 
 
 def run_on_cluster(
@@ -57,60 +59,225 @@ def run_on_cluster(
 ) -> Iterator[Event]:
     """What `run_sweep` does, by the workers of the cluster at ``address``; ``local`` starts one here.
 
-    A task takes one GPU where the cluster has any, else one CPU core; ``device`` chooses otherwise. The workers save
-    in ``shared``, a path that is the same for all of them.
+    A task takes one GPU where the cluster has any, else one CPU; ``device`` chooses otherwise. Cells on the cluster
+    count as in training elsewhere. The workers save in ``shared``, a path that means the same to all of them.
     """
     require(device in ("auto", "cpu", "cuda"), f"--device is {device!r}; with --cluster choose auto, cpu or cuda.")
     with connected(address) as ray:
-        desk = Desk(ray, configs, results, device, retry_failed)
-        desk.options = (str(shared.absolute()) if shared else None, checkpoint_every, retry_failed)
-        desk.shared = shared
+        desk = Desk(ray, Queue(configs, results, _kind(ray, device), retry_failed), shared)
+        options = (str(shared.absolute()) if shared else None, checkpoint_every, retry_failed, sys.argv)
         try:
-            yield from _serve(desk, stopping)
+            while True:
+                standing = desk.hand_out(options)
+                yield standing
+                if not standing.elsewhere:
+                    return desk.queue.tidy()
+                ended = None
+                while ended is None:
+                    if stopping():
+                        cells = f"{standing.done} of {standing.total} cells"
+                        raise Interrupted(f"Stopped with {cells} done; the same command goes on from there.")
+                    ended = desk.collect()
+                yield from ended
         finally:
-            for claim in desk.running.values():
+            for claim in desk.claimed.values():
                 claim.release()
 
 
-def _serve(desk: Desk, stopping: Callable[[], bool]) -> Iterator[Event]:
-    standing = desk.hand_out()
-    yield standing
-    while desk.running or standing.elsewhere:
-        if stopping():
-            cells = f"{standing.done} of {standing.total} cells"
-            raise Interrupted(f"Stopped with {cells} done; the same command goes on from there.")
-        ended = list(desk.collect())
-        yield from ended
-        if ended or not desk.running:
-            standing = desk.hand_out()
-            yield standing
-    desk.queue.tidy()
+def _kind(ray: Any, device: str) -> torch.device:
+    has_gpus = ray.cluster_resources().get("GPU", 0) > 0
+    return torch.device("cuda" if device == "cuda" or (device == "auto" and has_gpus) else "cpu")
 
 
 class Desk:
-    """What is handed out to the cluster, and what comes back."""
+    """Hands ensembles to the cluster, and takes their rows back."""
 
-    def __init__(self, ray: Any, configs: Sequence[RunConfig], results: Path, device: str, retry_failed: bool) -> None:
-        self.ray, self.shared = ray, None
-        has_gpus = ray.cluster_resources().get("GPU", 0) > 0
-        self.kind = "cuda" if device == "cuda" or (device == "auto" and has_gpus) else "cpu"
-        self.needs = {"num_gpus": 1} if self.kind == "cuda" else {"num_cpus": 1}
-        for precision in {config.training.precision for config in configs}:
-            resolve_precision(precision, torch.device(self.kind))
-        self.queue = Queue(configs, results, torch.device(self.kind), retry_failed)
+    def __init__(self, ray: Any, queue: Queue, shared: Path | None) -> None:
+        self.ray, self.queue, self.shared = ray, queue, shared
+        self.claimed: dict[Any, claims.Claim] = {}
+        """The ensembles on the cluster, by Ray's reference to what will come of them."""
+        for precision in {config.training.precision for config in queue.cells.values()}:
+            resolve_precision(precision, queue.device)
+        self.resource = "GPU" if queue.device.type == "cuda" else "CPU"
+        self.needs = {"num_gpus": 1} if self.resource == "GPU" else {"num_cpus": 1}
         self.room: int | None = None
-        self.options: tuple[Any, ...] = ()
-        self.running: dict[Any, claims.Claim] = {}
-        self.task = ray.remote(
-            max_retries=RETRIES, retry_exceptions=[torch.AcceleratorError], scheduling_strategy="SPREAD", **self.needs
-        )(train_members)
-    
-    def hand_out(self) -> Standing:
-        """Claim ensembles that nobody has, and hand them to the cluster."""
-        queue = self.queue
+        options = {"max_retries": RETRIES, "retry_exceptions": [torch.AcceleratorError], **self.needs}
+        self.task = ray.remote(**options, scheduling_strategy="SPREAD")(train_members)
+
+    def hand_out(self, options: tuple[Any, ...]) -> Standing:
+        """Claim what nobody has, as ensembles, and hand them to the cluster; returns how far the sweep is."""
+        queue, made = self.queue, list[claims.Claim]()
+        if self.room is None and not all(map(queue.finished, queue.cells)):
+            self.room = self._room()  # may wait for a worker: not under the lock
         with locked(queue.results):
             taken = claims.held(queue.directory)
-            queue.book.refresh()
+            queue.book.refresh()  # after the claims: one given up since then has its rows in here
             left = {run: config for run, config in queue.cells.items() if not queue.finished(run)}
             free = {run: config for run, config in left.items() if run not in taken}
-            ...
+            if free and len(self.claimed) <= IN_HAND // 2:
+                for members in self._ensembles(free)[: IN_HAND - len(self.claimed)]:
+                    made.append(claims.take(queue.directory, [config.hash for config in members]))
+        for claim in made:
+            runs = [queue.cells[run].to_dict() for run in claim.members]
+            self.claimed[self.task.remote(runs, claim.place.name, queue.device.type, *options)] = claim
+            free = {run: config for run, config in free.items() if run not in claim.members}
+        done = len(queue.cells.keys() & queue.book.scored)
+        failed, elsewhere = len(queue.cells) - len(left) - done, len(left) - len(free)
+        return Standing(len(queue.cells), done, failed, elsewhere, sum(map(work, free.values())))
+
+    def _ensembles(self, free: dict[str, RunConfig]) -> list[list[RunConfig]]:
+        """What was saved, as it was; the rest so that it fits a worker, and every worker has some."""
+        free, found = dict(free), []
+        for directory in sorted(self.shared.glob("*.jsonl.d")) if self.shared else []:
+            for members in claims.unfinished(directory):
+                if all(run in free for run in members):
+                    found.append([free.pop(run) for run in members])
+        workers = max(1, int(self.ray.cluster_resources().get(self.resource, 1)))
+        configs, most = list(free.values()), -(-len(free) // workers)
+        limits = {group_of(config): most for config in configs}
+        return found + plan(configs, self.queue.device, free=self.room, limits=limits)
+
+    def _room(self) -> int:
+        """The memory of one worker, as the first one that is free says; GPUs are whole, CPUs share their node's."""
+        try:
+            version, free = self.ray.get(self.ray.remote(**self.needs)(look_around).remote(self.queue.device.type))
+        except self.ray.exceptions.RayError as error:
+            said = f"The cluster's workers cannot run auxmod ({_first_line(error)})"
+            raise UserError(f"{said}: install auxmod {__version__} for them.") from None
+        require(
+            version == __version__,
+            f"The cluster's workers have auxmod {version}, and this is {__version__}: install one version everywhere.",
+        )
+        most = max(node["Resources"].get("CPU", 1) for node in self.ray.nodes() if node["Alive"])
+        return int(free if self.resource == "GPU" else free / max(1, most))
+
+    def collect(self) -> list[Event] | None:
+        """The next ensemble's end, once it is there; an empty list where nothing of ours is on the cluster."""
+        if not self.claimed:
+            time.sleep(POLL_SECONDS)
+            return []
+        ready, _ = self.ray.wait(list(self.claimed), num_returns=1, timeout=POLL_SECONDS)
+        if not ready:
+            return None
+        reference = ready[0]
+        claim = self.claimed[reference]
+        try:
+            rows = self.ray.get(reference)
+        except self.ray.exceptions.RayError as error:
+            rows = self._lost(claim, error)
+        self.queue.finish(claim, rows)
+        self.claimed.pop(reference).release()
+        if self.shared:
+            _forget(self.shared / claim.place.name)
+        return [Ended(rows)]
+
+    def _lost(self, claim: claims.Claim, error: Exception) -> list[dict[str, Any]]:
+        """The rows of an ensemble of which nothing came."""
+        configs = [self.queue.cells[run] for run in claim.members]
+        cause = getattr(error, "cause", None) or error
+        reason = str(cause) if isinstance(cause, UserError) else f"{type(cause).__name__}: {_first_line(cause)}"
+        precision = resolve_precision(configs[0].training.precision, self.queue.device)
+        made = provenance(device="a worker that was lost", precision=precision, seconds=0.0, members=len(configs))
+        return [result_row(config, None, made, failed=reason) for config in configs]
+
+
+# -- on a worker ----------------------------------------------------------------------------------------------
+
+
+def look_around(kind: str) -> tuple[str, int]:
+    """Which auxmod a worker has, and how much memory."""
+    return __version__, free_bytes(torch.device(kind))
+
+
+def train_members(
+    members: Sequence[dict[str, Any]],
+    name: str,
+    kind: str,
+    shared: str | None,
+    checkpoint_every: int,
+    retry_failed: bool,
+    command: Sequence[str],
+) -> list[dict[str, Any]]:
+    """Runs in, their rows out: a sweep of its own, which halves what does not fit, and goes on where one was saved."""
+    sys.argv = list(command)  # what the user typed, for the rows' provenance
+    configs = [RunConfig.from_dict(member) for member in members]
+    with contextlib.ExitStack() as stack:
+        place = Path(shared or stack.enter_context(tempfile.TemporaryDirectory()))
+        place.mkdir(parents=True, exist_ok=True)
+        results = place / f"{name}.jsonl"
+        every = checkpoint_every if shared else sys.maxsize
+        for _ in run_sweep(configs, results, torch.device(kind), checkpoint_every=every, retry_failed=retry_failed):
+            pass
+        rows = {row["hash"]: row for row in read_results(results)}
+        return [rows[config.hash] for config in configs]
+
+
+def _forget(place: Path) -> None:
+    """Delete what an ensemble left in shared storage, where it can be seen from here."""
+    place.with_name(f"{place.name}.jsonl").unlink(missing_ok=True)
+    shutil.rmtree(place.with_name(f"{place.name}.jsonl.d"), ignore_errors=True)
+
+
+# -- the cluster ----------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """Ray, connected to the cluster; one that does not answer within 10 seconds is a sentence."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if address == "local":  # for this machine and this process alone: on loopback, behind a token of its own
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        if "RAY_AUTH_MODE" not in os.environ:
+            os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    try:
+        import ray
+    except ImportError:
+        raise UserError("--cluster needs Ray: pip install 'auxmod[cluster]'.") from None
+    if address != "local":
+        _require_answer(address)
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address == "local":
+        options["include_dashboard"] = False
+    try:
+        ray.init(address, **options)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise UserError(f"--cluster {address} lets nobody in ({_first_line(error)}).") from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _require_answer(address: str) -> None:
+    """Refuse an address where no server of Ray's kind answers: Ray itself would try for a minute and more."""
+    named = address
+    if address == "auto":
+        named = os.environ.get("RAY_ADDRESS") or (CURRENT.read_text().strip() if CURRENT.exists() else "")
+        require(bool(named), "--cluster auto finds no Ray cluster on this machine: start one, or give its address.")
+    host, _, port = named.removeprefix("ray://").rpartition(":")
+    require(
+        bool(host) and port.isdigit() and int(port) < 2**16,
+        f"--cluster is {address!r}; give local, auto, host:port or ray://host:port.",
+    )
+    require(_answers(host, int(port)), f"No Ray cluster answers at {named}: start one, or use --cluster local.")
+
+
+def _answers(host: str, port: int) -> bool:
+    """Whether a gRPC server is there; where that cannot be asked, whether anything is."""
+    try:
+        socket.create_connection((host.strip("[]"), port), timeout=ANSWER_SECONDS).close()
+    except OSError:
+        return False
+    grpc = importlib.import_module("grpc") if importlib.util.find_spec("grpc") else None
+    if grpc is None or os.environ.get("RAY_USE_TLS", "0") != "0":
+        return True
+    with grpc.insecure_channel(f"{host}:{port}") as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=ANSWER_SECONDS)
+        except grpc.FutureTimeoutError:
+            return False
+    return True
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or ["nothing more is known"])[0].rstrip(".")

@@ -27,7 +27,7 @@ def demo(given: Mapping[str, Any]) -> Settings:
         "embedding": "angular",
         "layers": 2,
         "width": 64,
-        "hidden": 256,
+        "hidden": 128,
         "pooling": "mean",
         "init": 0.02,
         "samples": 50_000,

@@ -20,9 +20,10 @@ from auxmod.config import Model
 from auxmod.learning.model import Block, Encoder, Linear
 
 try:
+    from auxmod.learning import attention
     from auxmod.learning import kernels as kernels
 except ImportError:  # no Triton: the plain trunk serves
-    kernels = None  # type: ignore[assignment]
+    attention = kernels = None  # type: ignore[assignment]
 
 LONGEST = 128
 """Positions that one attention program holds at once."""
@@ -87,7 +88,7 @@ class FusedTrunk:
             x, h = kernels.add_norm(x, y, bias, layer["norm1.weight"], layer["norm1.bias"], self.dtype)
             assert h is not None
             qkv = torch.bmm(h, layer["qkv.weight"].mT)
-            mixed = kernels.attend(qkv, layer["qkv.bias"], n, self.heads)
+            mixed = attention.attend(qkv, layer["qkv.bias"], n, self.heads)
             y = torch.bmm(mixed, layer["out.weight"].mT)
             middle, g = kernels.add_norm(
                 x, y, layer["out.bias"], layer["norm2.weight"], layer["norm2.bias"], self.dtype
@@ -123,7 +124,7 @@ class FusedTrunk:
 
             torch.bmm(dx.mT, mixed, out=to["out.weight"])
             d_mixed = torch.bmm(dx, layer["out.weight"])
-            d_qkv = kernels.attend_backward(qkv, layer["qkv.bias"], d_mixed, heads[number], n, self.heads)
+            d_qkv = attention.attend_backward(qkv, layer["qkv.bias"], d_mixed, heads[number], n, self.heads)
             torch.bmm(d_qkv.mT, h, out=to["qkv.weight"])
             kernels.norm_backward(torch.bmm(d_qkv, layer["qkv.weight"]), x, layer["norm1.weight"], dx, norms[number, 0])
         self._small_gradients(stream, norms.sum(3), heads.sum(2), None if hiddens is None else hiddens.sum(2))

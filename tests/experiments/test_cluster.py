@@ -1,0 +1,224 @@
+"""A sweep on a real Ray cluster of two nodes, on loopback: one is killed during it, and nothing is lost or doubled."""
+
+import contextlib
+import importlib.util
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auxmod.cli import main
+from auxmod.experiments.store import read_results
+from tiny import flags
+
+needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed: auxmod[cluster]")
+LONG = flags("--n", "2", "--epochs", "40", "--width", "8,12,16,20", "--k", "3:4", "--seed", "0:2")
+"""24 cells in four ensembles, none of them larger than a half of all: as a sweep without a cluster packs them too."""
+
+
+def by_hash(results: Path) -> dict[str, dict[str, Any]]:
+    """What a results file says of each run, but for on what and when it was made; each line once."""
+    rows = read_results(results)
+    assert len(rows) == len(results.read_text().splitlines())
+    return {row["hash"]: {name: value for name, value in row.items() if name != "provenance"} for row in rows}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    results = tmp_path_factory.mktemp("whole") / "r.jsonl"
+    assert main(["sweep", *LONG, "--results", str(results), "--quiet"]) == 0
+    assert len(by_hash(results)) == 24
+    return by_hash(results)
+
+
+# -- nodes ----------------------------------------------------------------------------------------------------
+
+
+class Node:
+    """A `ray start` with all that comes of it: a session of its own, ended by its number and nothing else."""
+
+    def __init__(self, environment: Mapping[str, str], *arguments: str) -> None:
+        own = ["--num-cpus=1", "--object-store-memory=80000000", "--min-worker-port=0", "--max-worker-port=0"]
+        command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", *own, *arguments]
+        self.process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+
+    def processes(self) -> dict[int, str]:
+        """The session's processes that live, and what they call themselves."""
+        found = {}
+        for path in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if os.getsid(int(path.name)) == self.process.pid and (title := (path / "cmdline").read_bytes()):
+                    found[int(path.name)] = title.decode(errors="replace")
+        return found
+
+    def trains(self) -> bool:
+        return any(title.startswith("ray::train_members") for title in self.processes().values())
+
+    def kill(self) -> None:
+        deadline = time.monotonic() + 20
+        while processes := self.processes():
+            assert time.monotonic() < deadline, processes
+            for number in processes:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(number, signal.SIGKILL)
+            self.process.poll()
+            time.sleep(0.05)
+        self.process.wait(10)
+
+
+def free_port() -> int:
+    with socket.socket() as made:
+        made.bind(("127.0.0.1", 0))
+        return int(made.getsockname()[1])
+
+
+def wait_until(ready: Callable[[], bool], process: subprocess.Popen[Any], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not ready():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def open_port(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def environment() -> dict[str, str]:
+    """A token for this cluster alone, so that nobody else's is asked for; a lost node is noticed soon."""
+    health = {"period_ms": "500", "initial_delay_ms": "0", "timeout_ms": "3000", "failure_threshold": "4"}
+    own = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16), "RAY_USAGE_STATS_ENABLED": "0"}
+    return dict(os.environ) | own | {f"RAY_health_check_{name}": value for name, value in health.items()}
+
+
+@pytest.fixture(scope="module")
+def head(environment: dict[str, str]) -> Iterator[str]:
+    """The address of a cluster of one node."""
+    place = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # sockets live in it: a path must be short
+    port = free_port()
+    more = [f"--port={port}", f"--ray-client-server-port={free_port()}", f"--temp-dir={place}"]
+    node = Node(environment, "--head", "--node-ip-address=127.0.0.2", "--include-dashboard=false", *more)
+    try:
+        wait_until(lambda: open_port("127.0.0.2", port), node.process)
+        yield f"127.0.0.2:{port}"
+    finally:
+        node.kill()
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@needs_ray
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc, and loopback addresses for two nodes")
+@pytest.mark.parametrize("saving", [False, True])
+def test_a_node_is_killed_during_the_sweep_and_nothing_is_lost(
+    tmp_path: Path, environment: dict[str, str], head: str, undisturbed: Mapping[str, Any], saving: bool
+) -> None:
+    results, shared = tmp_path / "r.jsonl", tmp_path / "shared"
+    node = Node(environment, f"--address={head}", f"--node-ip-address=127.0.0.{4 if saving else 3}")
+    command = [sys.executable, "-m", "auxmod", "sweep", *LONG, "--results", str(results), "--cluster", head]
+    command += ["--shared", str(shared), "--checkpoint-every", "5"] if saving else []
+    driver = None
+    try:
+        wait_until(lambda: any("ray::" in title for title in node.processes().values()), node.process)
+        driver = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_until(lambda: node.trains() and (not saving or any(shared.glob("*/*.safetensors"))), driver)
+        node.kill()
+        assert not results.exists() or results.read_bytes().count(b"\n") < 24
+        out, error = driver.communicate(timeout=100)
+    finally:
+        node.kill()
+        if driver:
+            driver.kill()
+            driver.communicate()
+    assert driver.returncode == 0, error
+    assert "24 of 24 cells are done" in out
+    assert by_hash(results) == undisturbed
+    assert {path.name for path in tmp_path.iterdir()} == {"r.jsonl"} | ({"shared"} if saving else set())
+    assert not saving or not list(shared.iterdir())
+    assert all(row["provenance"]["command"].startswith("auxmod sweep --q 7 ") for row in read_results(results))
+
+
+# -- bad input ------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def deaf() -> Iterator[int]:
+    """A port that takes connections and says nothing."""
+    with socket.socket() as made:
+        made.bind(("127.0.0.1", 0))
+        made.listen()
+        yield made.getsockname()[1]
+
+
+@needs_ray
+@pytest.mark.parametrize("scheme", ["", "ray://"])
+@pytest.mark.parametrize("listening", [False, True])
+def test_where_no_cluster_answers_it_says_so_within_ten_seconds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], scheme: str, listening: bool
+) -> None:
+    with deaf() if listening else contextlib.nullcontext(free_port()) as port:
+        began = time.monotonic()
+        results = tmp_path / "r.jsonl"
+        assert main(["sweep", *flags(), "--results", str(results), "--cluster", f"{scheme}127.0.0.1:{port}"]) == 2
+        assert time.monotonic() - began < 10
+    said = capsys.readouterr()
+    named = f"{scheme}127.0.0.1:{port}"
+    assert said.err == f"Error: No Ray cluster answers at {named}: start one, or use --cluster local.\n"
+    assert said.out == ""
+    assert not results.exists()
+
+
+@needs_ray
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--cluster", "somewhere"], "--cluster is 'somewhere'; give local, auto, host:port or ray://host:port."),
+        (["--cluster", "auto"], "--cluster auto finds no Ray cluster"),
+        (
+            ["--cluster", "local", "--device", "cuda:1"],
+            "--device is 'cuda:1'; with --cluster choose auto, cpu or cuda.",
+        ),
+        (["--shared", "here"], "--shared is where the workers of a --cluster save: give --cluster too."),
+    ],
+)
+def test_wrong_use_is_one_sentence(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    words: str,
+) -> None:
+    from auxmod.experiments import cluster
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(cluster, "CURRENT", tmp_path / "none")
+    assert main(["sweep", *flags(), "--results", str(tmp_path / "r.jsonl"), *arguments]) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_ray_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert main(["sweep", *flags(), "--results", str(tmp_path / "r.jsonl"), "--cluster", "auto"]) == 2
+    assert capsys.readouterr().err == "Error: --cluster needs Ray: pip install 'auxmod[cluster]'.\n"

@@ -1,0 +1,96 @@
+"""Trackers: told what a run's curve and figures say, imported only when asked for."""
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from auxmod.cli import main
+from auxmod.experiments.store import Run, read_results
+from auxmod.experiments.track import tracker
+from tiny import flags, tiny
+
+
+@pytest.fixture(params=["wandb", "trackio"])
+def told(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[str, list[tuple[Any, ...]]]:
+    """A tracker that only listens, and what it is told."""
+    heard: list[tuple[Any, ...]] = []
+    fake = SimpleNamespace(
+        init=lambda project, name, config: heard.append(("init", project, name, config)),
+        log=lambda values, step: heard.append(("log", step, values)),
+        finish=lambda: heard.append(("finish",)),
+    )
+    monkeypatch.setitem(sys.modules, request.param, fake)
+    return request.param, heard
+
+
+def test_a_run_is_told_as_it_goes(tmp_path: Path, told: tuple[str, list[tuple[Any, ...]]]) -> None:
+    name, heard = told
+    assert main(["train", *flags(), "--out", str(tmp_path / "run"), "--track", name, "--quiet"]) == 0
+    run = Run.open(tmp_path / "run")
+    first, *logged, last, end = heard
+    assert first[:3] == ("init", "auxmod", "run")
+    assert first[3]["n"] == 4
+    points = [{"step": step, **values} for _, step, values in logged]
+    assert points == run.curve()
+    assert run.result is not None
+    assert last[1] == 18
+    assert last[2]["test/match"] == run.result["match"]
+    assert end == ("finish",)
+
+
+def test_cells_are_told_one_after_another(tmp_path: Path, told: tuple[str, list[tuple[Any, ...]]]) -> None:
+    name, heard = told
+    results = tmp_path / "r.jsonl"
+    command = ["sweep", *flags("--lr", "1e-3,1e30"), "--results", str(results), "--track", name, "--quiet"]
+    assert main(command) == 1
+    good, bad = read_results(results)
+    assert [event[0] for event in heard] == ["init", *["log"] * (len(good["curve"]) + 1), "finish", "init", "finish"]
+    assert [event[2] for event in heard if event[0] == "init"] == [good["hash"], bad["hash"]]
+    assert heard[-3][0] == "finish"
+
+
+def test_it_is_finished_when_the_run_is_not(told: tuple[str, list[tuple[Any, ...]]], tmp_path: Path) -> None:
+    name, heard = told
+    assert main(["train", *flags("--lr", "1e30"), "--out", str(tmp_path / "run"), "--track", name, "--quiet"]) == 1
+    assert heard[-1] == ("finish",)
+
+
+@pytest.mark.parametrize("name", ["wandb", "trackio", "tensorboard"])
+@pytest.mark.parametrize("command", ["train", "sweep"])
+def test_one_that_is_not_installed_is_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard" if name == "tensorboard" else name, None)
+    assert main([command, *flags(), "--track", name]) == 2
+    assert capsys.readouterr().err == f"Error: --track {name} needs it to be installed: pip install 'auxmod[{name}]'.\n"
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning:tensorboard", "ignore::DeprecationWarning:torch.utils.tensorboard"
+)
+def test_tensorboard_reads_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    monkeypatch.chdir(tmp_path)
+    run = tracker("tensorboard")("mine", {"n": tiny().problem.n})
+    run.log(5, {"loss": 0.5, "accuracy": 0.25})
+    run.log(10, {"loss": 0.25})
+    run.finish()
+    read = EventAccumulator("runs/tensorboard/mine").Reload()
+    assert [(point.step, point.value) for point in read.Scalars("loss")] == [(5, 0.5), (10, 0.25)]
+    assert [(point.step, point.value) for point in read.Scalars("accuracy")] == [(5, 0.25)]
+
+
+def test_nothing_is_imported_unasked(tmp_path: Path) -> None:
+    arguments = ["train", *flags("--epochs", "1"), "--out", str(tmp_path / "run"), "--quiet"]
+    seen = "[name for name in ('wandb', 'trackio', 'tensorboard', 'ray') if name in sys.modules]"
+    script = f"import sys, auxmod.cli; assert auxmod.cli.main({arguments}) == 0; print({seen})"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

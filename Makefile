@@ -2,33 +2,37 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: demo test lint unit pages clean
 
-demo: $(VENV)/installed
+demo: $(VENV)/for-demo
 	$(BIN)/auxmod demo
 
 test: lint unit
 
-lint: $(VENV)/installed
+lint: $(VENV)/for-tests
 	$(BIN)/ruff check src tests
 	$(BIN)/ruff format --check src tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-unit: $(VENV)/installed
+unit: $(VENV)/for-tests
 	$(BIN)/pytest -n 2 --dist loadfile
 
 # Bring the generated parts of README.md and docs/ up to date with results/.
-pages: $(VENV)/installed
+pages: $(VENV)/for-tests
 	$(BIN)/python -m auxmod.reporting.pages
-	$(BIN)/python -c "import json, pathlib; from auxmod.reporting import bench_figure; \
-	    bench_figure.save(json.loads(pathlib.Path('results/bench-h200.json').read_text()), pathlib.Path('docs/bench-h200.png'))"
 
-# One environment serves both: made anew whenever the pins or the package's needs change.
-$(VENV)/installed: pyproject.toml constraints.txt
+# One environment serves both; it is brought up to date whenever the pins or the package's needs change.
+$(VENV)/for-demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(PIP) --editable '.[plot]'
+	touch $@
+
+$(VENV)/for-tests: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --editable '.[dev]'
 	touch $@
 
 clean:

@@ -91,7 +91,7 @@ def test_a_line_that_is_none_is_named_and_nothing_is_written(tmp_path: Path, lin
 
 
 def test_a_place_that_cannot_be_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="(?i)is a directory"):
+    with pytest.raises(UserError, match=r"(?i)is a directory"):
         append_result(tmp_path, row(0))
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot be written"):

@@ -174,8 +174,11 @@ class Desk:
     def _lost(self, claim: claims.Claim, error: Exception) -> list[dict[str, Any]]:
         """The rows of an ensemble of which nothing came."""
         configs = [self.queue.cells[run] for run in claim.members]
-        cause = getattr(error, "cause", None) or error
-        reason = str(cause) if isinstance(cause, UserError) else f"{type(cause).__name__}: {_first_line(cause)}"
+        cause = getattr(error, "cause", None)
+        if cause is None:  # the worker's end, not the task's; what Ray says of it names machines
+            reason = f"{type(error).__name__}: the ensemble's worker was lost {RETRIES + 1} times."
+        else:
+            reason = str(cause) if isinstance(cause, UserError) else f"{type(cause).__name__}: {_first_line(cause)}"
         precision = resolve_precision(configs[0].training.precision, self.queue.device)
         made = provenance(device="a worker that was lost", precision=precision, seconds=0.0, members=len(configs))
         return [result_row(config, None, made, failed=reason) for config in configs]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from auxmod.files import read_lines
-from auxmod.reporting import docs, errata
+from auxmod.reporting import bench_figure, docs, errata
 
 Rows = Iterable[Sequence[str]]
 
@@ -121,6 +121,13 @@ def stale(root: Path, write: bool = False) -> list[str]:
     return found
 
 
+def draw(root: Path) -> None:
+    """The pictures that the pages show."""
+    bench = json.loads((root / "results" / "bench-h200.json").read_text())
+    bench_figure.save(bench, root / "docs" / "bench-h200.png")
+
+
 if __name__ == "__main__":
+    draw(Path.cwd())
     for block in stale(Path.cwd(), write=True):
         print(f"updated {block}")

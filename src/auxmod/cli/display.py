@@ -71,6 +71,7 @@ class Bars:
         held_out = percent(self.accuracy[name]) if name in self.accuracy else "–"
         rate = f"{(step - first) / (now - began):,.1f} steps/s" if step > first and now > began else ""
         status = f"loss {loss:.4f}  held-out {held_out:>7}  {rate}".rstrip()
+        status += "  measuring on the test inputs …" if step == steps else ""
         if not self.live:
             if accuracy is not None:
                 self.out.print(f"{name}: step {step:,}/{steps:,}  {status}")

@@ -4,6 +4,8 @@ import pytest
 import torch
 
 from auxmod.learning import capture
+from auxmod.learning.engine import Ensemble
+from auxmod.settings import build
 
 CUDA = torch.device("cuda")
 
@@ -48,3 +50,20 @@ def test_running_out_of_memory_is_not_hidden(monkeypatch):
     monkeypatch.setattr(capture, "_graph", full)
     with pytest.raises(torch.cuda.OutOfMemoryError):
         capture.captured(lambda: None, [], CUDA)
+
+
+def test_a_compiler_that_fails_does_not_stop_training(monkeypatch):
+    """The eager step has nothing compiled in it, so what broke the capture cannot break it."""
+
+    def broken(*_):
+        raise RuntimeError("no working compiler")
+
+    monkeypatch.setattr(capture, "_graph", lambda step, device: step())
+    model = Ensemble([build(n=4, q=7, width=16, hidden=32, heads=2, layers=1, samples=500)], torch.device("cpu"))
+    model._draw_order(0)
+    model._fast_begin = model._fast_end = model._fast_decide = broken
+    with pytest.warns(UserWarning, match="no working compiler"):
+        replay = capture.captured(model.step, model._changing(), CUDA, model.eager_step)
+    replay()
+    assert model.step_number == 1
+    assert model.dead() == [None]

@@ -7,7 +7,7 @@ from auxmod.config import Model
 from auxmod.learning import fused
 from auxmod.learning.capture import captured
 from auxmod.learning.engine import Ensemble
-from auxmod.learning.optimiser import EPSILON, Memory, decide, plain_adamw
+from auxmod.learning.optimiser import EPSILON, Memory, plain_adamw
 from auxmod.settings import build
 
 gpu = pytest.mark.skipif(
@@ -119,11 +119,9 @@ def test_captured_and_eager_learn_alike(monkeypatch):
     """fp32, 200 steps from one seed: the curves differ by rounding alone, less than 1 % of the loss at any step."""
     settings = {"precision": "fp32", "samples": 20_000, "init": 0.02}
     eager = ensemble(monkeypatch, False, **settings)
-    eager._fast_begin, eager._fast_end, eager._fast_embedded = eager._begin, eager._end, eager.encoder.embedded
-    eager._fast_blocks, eager._fast_decide = eager.encoder.trunk, decide
     replayed = ensemble(monkeypatch, False, **settings)
     replayed._draw_order(0)
-    a = curve(eager, eager.step, 200)
+    a = curve(eager, eager.eager_step, 200)
     b = curve(replayed, captured(replayed.step, replayed._changing(), CUDA), 200)
     assert a[-1].mean() < a[0].mean()
     apart = float(((a - b).abs() / a).max())

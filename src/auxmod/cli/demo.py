@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from auxmod.cli.display import Bars, console, line_chart, percent, print_json, table
-from auxmod.cli.options import RUN, SWITCH, Device, Json, Quiet
+from auxmod.cli.options import RUN, SWITCH, WHOLE, Device, Json, Quiet
 from auxmod.cli.train import free_path
 from auxmod.config import RunConfig
 from auxmod.errors import require
@@ -26,7 +26,7 @@ def demo(
     quick: Annotated[
         bool, SWITCH, Parameter(help="A few seconds of training: shows that it works, not the effect.", group=RUN)
     ] = False,
-    seed: Annotated[int, Parameter(help="Data, weights, order and draws follow from it.", group=RUN)] = 0,
+    seed: Annotated[int, WHOLE, Parameter(help="Data, weights, order and draws follow from it.", group=RUN)] = 0,
     device: Device = "auto",
     json: Json = False,
     quiet: Quiet = False,

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from auxmod.cli.display import console, percent, print_json, table, titled
-from auxmod.cli.options import RUN, ConfigFile, Device, Json, Preset, RunFlags, numbers, resolve
+from auxmod.cli.options import RUN, WHOLE, ConfigFile, Device, Json, Preset, RunFlags, numbers, resolve
 from auxmod.cli.train import scores_table
 from auxmod.config import Distribution, Fill, Problem
 from auxmod.errors import UserError, require
@@ -19,7 +19,7 @@ from auxmod.errors import UserError, require
 def evaluate(
     run: Path,
     *,
-    samples: Annotated[int, Parameter(help="How many inputs.")] = 100_000,
+    samples: Annotated[int, WHOLE, Parameter(help="How many inputs.")] = 100_000,
     tau: Annotated[str, Parameter(help="Tolerances, such as 0.01,0.05.")] = "0.005,0.01,0.05,0.1",
     by: Annotated[
         Literal["wraps", "zeros"] | None,
@@ -63,7 +63,7 @@ def evaluate(
 
 def predict(
     run: Path,
-    numbers: list[int] | None = None,
+    numbers: list[str] | None = None,
     /,
     *,
     file: Annotated[Path | None, Parameter(help="Rows in a .npz (array x) or .csv file.")] = None,
@@ -76,7 +76,7 @@ def predict(
     ----------
     run: Path
         The run's directory.
-    numbers: list[int]
+    numbers: list[str]
         x_1 … x_N.
     """
     require(not (numbers and file), "Give either numbers or --file, not both.")
@@ -85,7 +85,7 @@ def predict(
 
     model = load(run, device)
     problem = model.config.problem
-    rows, q = check_rows([numbers], problem) if numbers else _rows(file, problem), problem.q
+    rows, q = check_rows([_whole(numbers)], problem) if numbers else _rows(file, problem), problem.q
     answers = []
     for value, row in zip(model.values(rows).tolist(), rows.tolist(), strict=True):
         prediction, truth = round(value) % q, sum(row) % q
@@ -95,6 +95,14 @@ def predict(
         return print_json(answers)
     lines = [(str(a["prediction"]), str(a["truth"]), f"{a['error']:.3f}") for a in answers]
     console().print(titled(f"{run}, sums mod {q}", table("", ("prediction", "truth", "circular error"), lines)))
+
+
+def _whole(words: list[str]) -> list[int]:
+    """Numbers as they were typed: a fraction is refused, never rounded."""
+    try:
+        return [int(word) for word in words]
+    except ValueError:
+        raise UserError(f"The inputs must be whole numbers; these are {' '.join(words)}.") from None
 
 
 def _rows(file: Path | None, problem: Problem) -> Any:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from auxmod.cli.display import Bars, console, percent, print_json, titled
-from auxmod.cli.options import RUN, ConfigFile, Device, Json, Preset, Quiet, SweepFlags, given_axes
+from auxmod.cli.options import RUN, WHOLE, ConfigFile, Device, Json, Preset, Quiet, SweepFlags, given_axes
 from auxmod.cli.sweep import DEFAULT_RESULTS, CheckpointEvery, ResultsFile, RetryFailed, rows_of, run, runs_of
 from auxmod.cli.train import default_path, scores_table
 from auxmod.cli.watch import stop_when_asked
@@ -31,7 +31,7 @@ def grid(
     flags: Annotated[SweepFlags | None, Parameter(name="*")] = None,
     *,
     then_samples: Annotated[
-        int | None, Parameter(help="Train a run of its own with the choice, on so many samples.", group=RUN)
+        int | None, WHOLE, Parameter(help="Train a run of its own with the choice, on so many samples.", group=RUN)
     ] = None,
     out: Annotated[
         Path | None, Parameter(help="That run's directory. [default: runs/<name>]", group=RUN, show_default=False)

@@ -12,10 +12,11 @@ import functools
 import inspect
 import itertools
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin, get_type_hints
 
-from cyclopts import Group, Parameter
+from cyclopts import Group, Parameter, Token
 
 from auxmod import config as config_module
 from auxmod.checked import number
@@ -63,6 +64,18 @@ def _flag_type(kind: Any) -> Any:
     return str if get_origin(kind) is tuple else kind
 
 
+def whole(_: Any, tokens: Sequence[Token]) -> int:
+    """A whole number as it was typed, 100_000 too: a fraction is refused, never rounded."""
+    try:
+        return int(tokens[0].value)
+    except ValueError:
+        raise ValueError(f"{tokens[0].value!r} is not a whole number.") from None
+
+
+WHOLE = Parameter(converter=whole)
+"""For every flag that is a whole number."""
+
+
 def make_flags(name: str, *, text: bool = False) -> type:
     """A flag for each setting, of its own type; or as text, where it may be a list or a range of values."""
     fields: list[tuple[str, Any, Any]] = []
@@ -72,7 +85,8 @@ def make_flags(name: str, *, text: bool = False) -> type:
             help=doc, group=_PANELS[group], show_default=default or False, env_var=f"AUXMOD_{name.upper()}"
         )
         hint = str if text else kind
-        fields.append((name, Annotated[hint | None, parameter], dataclasses.field(default=None)))
+        kinds = (WHOLE, parameter) if hint is int else (parameter,)
+        fields.append((name, Annotated[hint | None, *kinds], dataclasses.field(default=None)))
 
     for group, kind in GROUPS.items():
         docs, hints = _field_docs(kind.__name__), get_type_hints(kind)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from auxmod.cli import display
-from auxmod.cli.options import RUN, SWITCH, Device, Json, Quiet, numbers
+from auxmod.cli.options import RUN, SWITCH, WHOLE, Device, Json, Quiet, numbers
 from auxmod.cli.pages import Format, show_tables
 from auxmod.errors import require
 
@@ -118,7 +118,7 @@ def reproduce(
     *,
     preset: Preset = "both",
     seeds: Annotated[
-        int | None, Parameter(help="Seeds a cell.", show_default="3 at 100K, 1 above and over K and r")
+        int | None, WHOLE, Parameter(help="Seeds a cell.", show_default="3 at 100K, 1 above and over K and r")
     ] = None,
     samples: Samples = None,
     n: Annotated[str | None, Parameter(help="Only these numbers of terms, such as 64,128.")] = None,

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from auxmod.checked import number
 from auxmod.cli.display import console, percent, print_json, table
-from auxmod.cli.options import RUN, ConfigFile, Device, Json, Preset, Quiet, SweepFlags, given_axes, numbers
+from auxmod.cli.options import RUN, WHOLE, ConfigFile, Device, Json, Preset, Quiet, SweepFlags, given_axes, numbers
 from auxmod.cli.sweep import ResultsFile
 from auxmod.cli.watch import Watch, stop_when_asked
 from auxmod.errors import UserError, require
@@ -39,11 +39,11 @@ def search(
     budget: Annotated[
         float | None, Parameter(help="The most it may cost, in whole runs; what is pruned costs less.", group=RUN)
     ] = None,
-    members: Annotated[int, Parameter(help="Trials to ask for at once.", group=RUN)] = 24,
+    members: Annotated[int, WHOLE, Parameter(help="Trials to ask for at once.", group=RUN)] = 24,
     rungs: Annotated[
         str, Parameter(help="Shares of the training after which the worse half is pruned, or none.", group=RUN)
     ] = "0.25,0.5",
-    seed_sampler: Annotated[int, Parameter(help="The search's own seed; --seed is the runs'.", group=RUN)] = 0,
+    seed_sampler: Annotated[int, WHOLE, Parameter(help="The search's own seed; --seed is the runs'.", group=RUN)] = 0,
     storage: Annotated[
         str, Parameter(help="The study's database, by its URL.", group=RUN, env_var="AUXMOD_STORAGE")
     ] = DEFAULT_STORAGE,

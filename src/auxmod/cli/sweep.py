@@ -9,7 +9,19 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from auxmod.cli.display import console, mapping, print_json, table
-from auxmod.cli.options import RUN, SWITCH, ConfigFile, Device, Json, Preset, Quiet, SweepFlags, Track, given_axes
+from auxmod.cli.options import (
+    RUN,
+    SWITCH,
+    WHOLE,
+    ConfigFile,
+    Device,
+    Json,
+    Preset,
+    Quiet,
+    SweepFlags,
+    Track,
+    given_axes,
+)
 from auxmod.cli.watch import Watch, duration, stop_when_asked
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
@@ -21,7 +33,7 @@ from auxmod.settings import build
 
 DEFAULT_RESULTS = Path("runs/sweep.jsonl")
 ResultsFile = Annotated[Path, Parameter(help="Where the results go, one JSON line a cell.", group=RUN)]
-CheckpointEvery = Annotated[int, Parameter(help="Steps between checkpoints.", group=RUN)]
+CheckpointEvery = Annotated[int, WHOLE, Parameter(help="Steps between checkpoints.", group=RUN)]
 RetryFailed = Annotated[bool, SWITCH, Parameter(help="Try cells again that have failed before.", group=RUN)]
 Cluster = Annotated[
     str | None,

@@ -13,16 +13,16 @@ from cyclopts import Parameter
 from rich.markup import escape
 
 from auxmod.cli.display import console, print_json, table
-from auxmod.cli.options import Json, given_settings
+from auxmod.cli.options import WHOLE, Json, given_settings
 from auxmod.config import Fill
 from auxmod.errors import require
 
 
 def theory(
     *,
-    n: Annotated[int, Parameter(help="Number of terms N.")] = 16,
-    q: Annotated[int, Parameter(help="The modulus.")] = 97,
-    k: Annotated[int | None, Parameter(help="The auxiliary modulus is K·q.", show_default="4")] = None,
+    n: Annotated[int, WHOLE, Parameter(help="Number of terms N.")] = 16,
+    q: Annotated[int, WHOLE, Parameter(help="The modulus.")] = 97,
+    k: Annotated[int | None, WHOLE, Parameter(help="The auxiliary modulus is K·q.", show_default="4")] = None,
     r: Annotated[float | None, Parameter(help="Its weight; q has 1−r.", show_default="0.3")] = None,
     moduli: Annotated[str | None, Parameter(help="Any multipliers of q instead of K, such as 1,2,4.")] = None,
     weights: Annotated[str | None, Parameter(help="Their weights, such as .5,.25,.25 [default: equal].")] = None,

@@ -9,7 +9,19 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from auxmod.cli.display import Bars, console, mapping, percent, print_json, table, titled
-from auxmod.cli.options import RUN, SWITCH, ConfigFile, Device, Json, Preset, Quiet, RunFlags, Track, given_settings
+from auxmod.cli.options import (
+    RUN,
+    SWITCH,
+    WHOLE,
+    ConfigFile,
+    Device,
+    Json,
+    Preset,
+    Quiet,
+    RunFlags,
+    Track,
+    given_settings,
+)
 from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments.store import Run
@@ -27,7 +39,7 @@ def train(
     preset: Preset = None,
     config: ConfigFile = None,
     device: Device = "auto",
-    checkpoint_every: Annotated[int, Parameter(help="Steps between checkpoints.", group=RUN)] = 1000,
+    checkpoint_every: Annotated[int, WHOLE, Parameter(help="Steps between checkpoints.", group=RUN)] = 1000,
     track: Track = None,
     dry_run: Annotated[
         bool, SWITCH, Parameter(help="Print what would run, and what it needs; train nothing.", group=RUN)
@@ -65,6 +77,10 @@ def _resumed(out: Path | None, said: dict[str, Any]) -> Run:
     )
     run = Run.open(out)
     require(run.result is None, f"{out} is a finished run: there is nothing to resume.")
+    require(
+        (out / "state.safetensors").exists() or not (out / "model.safetensors").exists(),
+        f"{out} holds a model but no training state to go on from: training it anew would overwrite it.",
+    )
     return run
 
 
@@ -89,8 +105,11 @@ def _train(
     from auxmod.learning.engine import Progress
 
     asked: list[int] = []
+    trained: list[int] = []
 
     def ask(number: int, frame: Any) -> None:
+        if trained:  # and saved: only the test inputs are left to measure
+            raise KeyboardInterrupt("Stopped while measuring; the model is saved, and --resume measures it again.")
         if asked:  # a second Ctrl-C does not wait
             raise KeyboardInterrupt
         asked.append(number)
@@ -104,6 +123,7 @@ def _train(
                     accuracy = event.accuracy[0] if event.accuracy else None
                     bars.show(run.config.method.method, event.step, event.steps, event.loss[0], accuracy)
                     tell(curve_point(event, 0))
+                    trained += [event.step] if event.step == event.steps else []
             tell(last_point(run.config, run.result or {}))
     finally:
         signal.signal(signal.SIGINT, before)

@@ -56,7 +56,7 @@ def train_run(
     """Train the run in its directory, passing the engine's events on.
 
     A checkpoint is written each ``checkpoint_every`` steps (at the next logged one), when ``stopping()`` says so,
-    and at the end.
+    and after the last step, before the test inputs are measured.
     """
     config = run.config
     began, before = time.monotonic(), _seconds_so_far(run) if resume else 0.0
@@ -66,26 +66,24 @@ def train_run(
     saved = int(ensemble.step_number)
     run.rewind(saved)
 
+    def record() -> None:
+        seconds = before + time.monotonic() - began
+        run.record(provenance(device=device_name(device), precision=ensemble.precision, seconds=seconds))
+
     def save() -> None:
         save_model(run.path, ensemble.encoder, 0, config)
         save_state(run.path / STATE, ensemble)
-        run.record(
-            provenance(
-                device=device_name(device),
-                precision=ensemble.precision,
-                seconds=before + time.monotonic() - began,
-            )
-        )
+        record()
 
     for event in ensemble.fit():
         if isinstance(event, Finished):
             if event.dead[0] is not None:
                 raise DivergedError(_divergence(event.dead[0] + 1, saved, run.path))
-            save()
+            record()
             run.finish(event.scores[0] or {})
         else:
             run.log(curve_point(event, 0))
-            due = event.step - saved >= checkpoint_every
+            due = event.step - saved >= checkpoint_every or event.step == event.steps  # before it is measured
             if (due or stopping()) and event.dead[0] is None:
                 save()
                 saved = event.step

@@ -22,9 +22,12 @@ def compiled(function: F, device: torch.device) -> F:
     return cast(F, torch.compile(function, dynamic=False)) if device.type == "cuda" else function
 
 
-def captured(step: Callable[[], None], state: Sequence[Tensor], device: torch.device) -> Callable[[], None]:
+def captured(
+    step: Callable[[], None], state: Sequence[Tensor], device: torch.device, eager: Callable[[], None] | None = None
+) -> Callable[[], None]:
     """A callable that replays ``step``; ``state`` is every tensor that a step changes.
 
+    Where it cannot be captured, ``eager`` serves, the same step without anything compiled (or else ``step`` itself).
     Warming up runs the step for real, so the state is put back as it was.
     """
     if device.type != "cuda":
@@ -37,7 +40,7 @@ def captured(step: Callable[[], None], state: Sequence[Tensor], device: torch.de
     except Exception as error:  # whatever the driver or the compiler dislikes, training can go on without them
         reason = str(error).strip().splitlines()[0]
         warnings.warn(f"The step could not be captured ({reason}); training runs eagerly, slower.", stacklevel=2)
-        replay = step
+        replay = eager or step
     with torch.no_grad():
         for tensor, saved in zip(state, before, strict=True):
             tensor.copy_(saved)

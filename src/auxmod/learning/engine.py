@@ -112,6 +112,10 @@ class Ensemble:
         self.sums = labels.sums(self.x)
         self.order = torch.zeros(self.x.shape[:2], dtype=torch.int64, device=device)
         self.dropout_keys = torch.tensor([rng.key(c.seed, "dropout") for c in configs], device=device)
+        self._compile(device)
+
+    def _compile(self, device: torch.device) -> None:
+        """Compile a step's parts for a device; for a CPU they stay as they are written."""
         self._fast_begin, self._fast_end = compiled(self._begin, device), compiled(self._end, device)
         self._fast_embedded = compiled(self.encoder.embedded, device)
         self._fast_blocks, self._fast_decide = compiled(self.encoder.trunk, device), compiled(decide, device)
@@ -175,6 +179,11 @@ class Ensemble:
             self.loss_sum.add_(losses)
             self.step_number.add_(1)
 
+    def eager_step(self) -> None:
+        """A step with nothing compiled, for where the compiler or the capture fails."""
+        self._compile(torch.device("cpu"))
+        self.step()
+
     @torch.no_grad()
     def outputs(self, x: Tensor) -> Tensor:
         """The encoder's outputs (E, B, ·) for inputs (E, B, N)."""
@@ -191,7 +200,7 @@ class Ensemble:
         per_epoch = self.training.steps_per_epoch
         log_every, eval_every = max(1, self.steps // LOGS), max(1, self.steps // EVALUATIONS)
         self._draw_order(at // per_epoch)
-        replay = captured(self.step, self._changing(), self.device) if at < self.steps else self.step
+        replay = captured(self.step, self._changing(), self.device, self.eager_step) if at < self.steps else self.step
         logged = at
         while at < self.steps:
             if at % per_epoch == 0:

@@ -67,7 +67,7 @@ class OptimiserState:
     scale: Tensor
     """What the loss is multiplied by so that small fp16 gradients survive; 1 in other precisions."""
     streak: Tensor
-    """Good steps since the scale last changed."""
+    """Good steps since the scale last changed; −∞ where there is no scaling, so that it never grows."""
     dead: Tensor
     """The step at which a member's loss stopped being finite, or −1, int64."""
 
@@ -77,7 +77,8 @@ class OptimiserState:
         scale = torch.full_like(row, SCALE_START if scaled else 1.0)
         dead = torch.full_like(row, -1, dtype=torch.int64)
         first, second = torch.zeros_like(parameters), torch.zeros_like(parameters)
-        return cls(parameters, first, second, row.clone(), scale, row.clone(), dead)
+        streak = row.clone() if scaled else torch.full_like(row, -torch.inf)
+        return cls(parameters, first, second, row.clone(), scale, streak, dead)
 
 
 class Memory:
@@ -180,7 +181,7 @@ def _rescale(state: OptimiserState, finite: Tensor, running: Tensor, step: Tenso
     failed = running & ~finite
     state.dead.copy_(torch.where(failed & (state.scale <= 1), step, state.dead))
     streak = torch.where(finite, state.streak + 1, 0)
-    grown = (streak >= SCALE_GROWTH_STEPS) & (state.scale > 1)
+    grown = streak >= SCALE_GROWTH_STEPS
     state.scale.copy_(torch.where(grown, state.scale * 2, state.scale).clamp(max=SCALE_MAX))
     state.scale.copy_(torch.where(failed, state.scale / 2, state.scale).clamp(min=1))
     state.streak.copy_(torch.where(grown, 0, streak))

@@ -70,3 +70,27 @@ def test_interrupted_it_saves_exits_with_130_and_goes_on(tmp_path: Path, uninter
     last = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])
     assert last["step"] == stopped >= 20
     assert resume(tmp_path / "run") == uninterrupted
+
+
+def test_interrupted_while_measuring_it_keeps_the_model_and_goes_on(
+    tmp_path: Path, uninterrupted: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C during the last evaluation does not wait for it: the trained model was saved before."""
+    from auxmod.learning.engine import Ensemble
+
+    measure = Ensemble.evaluate
+
+    def interrupted(self: Ensemble, samples: int, **options: object) -> object:
+        if not options:  # the test inputs, not the held-out ones
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(5)
+        return measure(self, samples, **options)
+
+    monkeypatch.setattr(Ensemble, "evaluate", interrupted)
+    began = time.monotonic()
+    long = [word.replace("40", "100000") if word == "40" else word for word in LONG]
+    assert main([*long, "--out", str(tmp_path / "run"), "--quiet"]) == 130
+    assert not (tmp_path / "run" / "result.json").exists()
+    monkeypatch.undo()
+    assert resume(tmp_path / "run") == uninterrupted
+    assert time.monotonic() - began < 60

@@ -56,7 +56,7 @@ def test_figures_are_drawn_and_named(capsys, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     theory(n=4, q=5, figures=tmp_path / "f", format="svg", json=True)
     files = said(capsys)["figures"]
-    assert sorted(Path(f).name for f in files) == ["gap-bound.svg", "rho.svg", "wraps.svg"]
+    assert sorted(Path(f).name for f in files) == ["gap-bound-n4-q5.svg", "rho-n4-q5.svg", "wraps-n4-q5.svg"]
     assert all(Path(f).exists() for f in files)
 
 

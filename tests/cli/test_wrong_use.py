@@ -37,6 +37,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained: Path) -> Pat
             Path(name, file.name).write_bytes(file.read_bytes())
     for name in ("unfinished", "foreign"):
         Path(name, "result.json").unlink()
+    Path("taken.png").write_bytes(b"mine")
+    Path("pictures").mkdir()
+    Path("pictures/rho-n4-q7.png").write_bytes(b"mine")
+    Path("pretrained").mkdir()
+    for name in ("config.json", "model.safetensors"):
+        Path("pretrained", name).write_bytes((trained / name).read_bytes())
     write_json(Path("foreign/config.json"), tiny().to_dict() | {"format": 7})
     Path("damaged/model.safetensors").write_bytes(b"junk")
     Path("empty").mkdir()
@@ -81,9 +87,12 @@ WRONG: list[tuple[list[str], str]] = [
     (train("--init", "big"), "--init is 'big'"),
     (train("--batch", "1000"), "--batch 1000 is larger than --samples 60"),
     (train("--lr", "-1"), "--lr is -1"),
-    (train("--n", "four"), 'unable to convert "four" into int'),
+    (train("--n", "four"), "Invalid value for --n: 'four' is not a whole number"),
+    (train("--n", "4.7"), "'4.7' is not a whole number"),
+    (train("--epochs", "1e1"), "'1e1' is not a whole number"),
     (train("--checkpoint-every", "0"), "--checkpoint-every is 0"),
     # data
+    (train("--data", "good.npz", "--samples", "60"), "--data brings its own: give one of them"),
     (train("--data", "outside.npz"), "The inputs must lie in 0..6; found 7"),
     (train("--data", "short.npz"), "Each row must have 4 numbers; these have shape 60×3"),
     (train("--data", "few.npz"), "--batch 10 is larger than --samples 5"),
@@ -106,7 +115,13 @@ WRONG: list[tuple[list[str], str]] = [
         "settings from unfinished; leave out: lr",
     ),
     (["train", "--resume", "--out", "unfinished", "--preset", "demo"], "leave out: preset"),
+    (["train", "--resume", "--out", "pretrained"], "holds a model but no training state to go on from"),
     (["train", "--resume"], "--resume needs --out"),
+    (["predict", "done", "1", "2", "3", "1.5"], "The inputs must be whole numbers; these are 1 2 3 1.5"),
+    (["eval", "done", "--samples", "10.5"], "'10.5' is not a whole number"),
+    (["theory", "--n", "3.5"], "'3.5' is not a whole number"),
+    (["figure", "gap", "--out", "taken.png"], "taken.png exists already: choose another --out, or add --force"),
+    (["theory", "--n", "4", "--q", "7", "--figures", "pictures"], "pictures/rho-n4-q7.png exist already"),
     (["demo", "--quick", "--out", "done"], "done exists already"),
     (["data", *flags("--out", "good.npz")], "good.npz exists already"),
     (["data", *flags("--out", "rows")], "must end in .npz"),

@@ -156,7 +156,8 @@ def test_the_same_inputs_from_a_file_train_the_same_model(
     tmp_path: Path, config: RunConfig, uninterrupted: dict[str, bytes]
 ) -> None:
     path = save(tmp_path / "data.npz", training_inputs(config, CPU).numpy())
-    own = resolved({**SETTINGS, "dropout": 0.1, "k": 3, "r": 0.4, "data": str(path), "samples": 5})
+    settings = {name: value for name, value in SETTINGS.items() if name != "samples"}
+    own = resolved(settings | {"dropout": 0.1, "k": 3, "r": 0.4, "data": str(path)})
     assert own.training.samples == 60
     assert own.hash != config.hash
     files = complete(Run.create(tmp_path / "run", own))

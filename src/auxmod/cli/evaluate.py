@@ -10,10 +10,12 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from auxmod.cli.display import console, percent, print_json, table, titled
-from auxmod.cli.options import RUN, WHOLE, ConfigFile, Device, Json, Preset, RunFlags, numbers, resolve
+from auxmod.cli.options import RUN, WHOLE, ConfigFile, Device, Json, Preset, RunFlags, given_settings, numbers
 from auxmod.cli.train import scores_table
 from auxmod.config import Distribution, Fill, Problem
 from auxmod.errors import UserError, require
+from auxmod.experiments.recipes import with_preset
+from auxmod.settings import build
 
 
 def evaluate(
@@ -125,7 +127,7 @@ def data(
     config: ConfigFile = None,
 ) -> None:
     """Write what a run would train on: x, y = Σx mod q, and quotient = ⌊Σx / q⌋, as .npz."""
-    run = resolve(flags, preset, config)
+    run = build(**({"batch": 1} | with_preset(preset, given_settings(flags, config))))  # no batch is drawn here
     require(not run.training.data, "--data names inputs that are in a file already: leave it out.")
     require(not out.exists(), f"{out} exists already: choose another --out.")
     require(out.suffix == ".npz", f"--out is {out}, but must end in .npz.")

@@ -20,10 +20,8 @@ from cyclopts import Group, Parameter, Token
 
 from auxmod import config as config_module
 from auxmod.checked import number
-from auxmod.config import GROUPS, RunConfig
+from auxmod.config import GROUPS
 from auxmod.errors import UserError, require
-from auxmod.experiments.recipes import with_preset
-from auxmod.settings import build
 
 HIDDEN = {"data_sha256"}
 """Fields that are worked out, never given."""
@@ -148,11 +146,6 @@ def given_settings(flags: Any, file: Path | None) -> dict[str, Any]:
         require(all(v == int(v) for v in said["moduli"]), "--moduli must be whole numbers, such as --moduli 1,2,4.")
         said["moduli"] = tuple(int(v) for v in said["moduli"])
     return (_read_toml(file) if file else {}) | said
-
-
-def resolve(flags: Any, preset: str | None, file: Path | None) -> RunConfig:
-    """The run that flags, environment, file and preset describe together."""
-    return build(**with_preset(preset, given_settings(flags, file)))
 
 
 def numbers(text: str, flag: str) -> tuple[float, ...]:

@@ -73,6 +73,7 @@ def figure(
         Literal["paper", "best"], Parameter(help="The paper's setup, or each method's own best.")
     ] = "paper",
     results: Results = None,
+    force: Annotated[bool, SWITCH, Parameter(help="Overwrite what --out names.")] = False,
     json: Json = False,
 ) -> None:
     """Draw one of the paper's figures, or one it lacks, from stored results.
@@ -87,6 +88,7 @@ def figure(
     from auxmod.reporting.results import read
 
     path = out or Path(f"{item}.png")
+    require(force or not path.exists(), f"{path} exists already: choose another --out, or add --force to redraw it.")
     _draw(item, preset, read(results), path)
     if json:
         return display.print_json({"item": item, "preset": preset, "figure": str(path)})

@@ -62,7 +62,9 @@ def _draw(values: dict[str, Any], folder: Path, kind: str) -> list[str]:
     multipliers = tuple(row["multiplier"] for row in values["moduli"])
     weights = tuple(row["weight"] for row in values["moduli"])
     drawn = theory_figures.figures(values["n"], values["q"], multipliers, weights, values["fill"])
-    paths = {name: folder / f"{name}.{kind}" for name in drawn}
+    paths = {name: folder / f"{name}-n{values['n']}-q{values['q']}.{kind}" for name in drawn}
+    taken = [str(path) for path in paths.values() if path.exists()]
+    require(not taken, f"{', '.join(taken)} exist already: choose another directory for --figures, or remove them.")
     for name, figure in drawn.items():
         theory_figures.save(figure, paths[name])
     return [str(path) for path in paths.values()]

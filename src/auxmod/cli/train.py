@@ -22,6 +22,7 @@ from auxmod.cli.options import (
     Track,
     given_settings,
 )
+from auxmod.cli.watch import duration
 from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments.store import Run
@@ -146,4 +147,11 @@ def _describe(config: RunConfig, device: str, as_json: bool) -> None:
         return print_json({"config": config.to_dict(), "hash": config.hash, "cost": cost})
     out = console()
     out.print(mapping(f"Run {config.hash}", flatten(config)))
-    out.print(mapping("What it needs", cost))
+    out.print(mapping("What it needs", _readable(cost)))
+
+
+def _readable(cost: dict[str, Any]) -> dict[str, str]:
+    sizes = {name: f"{cost[key] / 2**30:,.2f} GiB" for name, key in (("memory", "bytes"), ("free", "free_bytes"))}
+    counts = {name: f"{cost[name]:,}" for name in ("parameters", "steps")}
+    rough = {"FLOPs": f"{cost['flops']:.3g}", "time": f"about {duration(cost['seconds'])}"}
+    return {"device": cost["device"], "precision": cost["precision"], **counts, **sizes, **rough}

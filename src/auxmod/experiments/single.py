@@ -148,6 +148,10 @@ def resolved(settings: Mapping[str, Any], preset: str | None = None) -> RunConfi
     """The run that settings and a preset describe; where they name a data file, with its length and digest."""
     filled = with_preset(preset, settings)
     if filled.get("data"):
+        require(
+            "samples" not in settings,
+            "--samples says how many inputs to draw, and --data brings its own: give one of them.",
+        )
         path = Path(str(filled["data"])).absolute()
         rows = read_npz(path, Problem(**{name: filled[name] for name in ("n", "q") if name in filled}))
         filled |= {"data": str(path), "data_sha256": digest(rows), "samples": len(rows)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 import torch
 
@@ -34,19 +35,20 @@ def check_fits(config: RunConfig, device: torch.device) -> None:
     raise UserError(f"This run needs {sizes}: use a smaller --batch or model.")
 
 
-def describe(config: RunConfig, device: str) -> dict[str, str]:
-    """What a run needs, for `--dry-run`: the time is what it takes at the device's measured matrix rate."""
+def describe(config: RunConfig, device: str) -> dict[str, Any]:
+    """What a run needs, for `--dry-run`; the time is a rough one, at the matrix rate that is measured now."""
     chosen = resolve_device(device)
     precision = resolve_precision(config.training.precision, chosen)
     per_step, rate = step_flops(config), matrix_rate(chosen, trunk_dtype(precision))
     return {
         "device": str(chosen),
         "precision": precision,
-        "parameters": f"{parameters(config):,}",
-        "memory": f"{member_bytes(config) / 2**30:.2f} GiB",
-        "steps": f"{config.training.steps:,}",
-        "FLOPs": f"{per_step * config.training.steps:.3g}",
-        "time": f"about {_duration(per_step * config.training.steps / (EFFICIENCY * rate))}",
+        "parameters": parameters(config),
+        "bytes": member_bytes(config, precision),
+        "free_bytes": free_bytes(chosen),
+        "steps": config.training.steps,
+        "flops": per_step * config.training.steps,
+        "seconds": per_step * config.training.steps / (EFFICIENCY * rate),
     }
 
 
@@ -66,9 +68,3 @@ def matrix_rate(device: torch.device, dtype: torch.dtype) -> float:
             torch.cuda.synchronize(device)
         times.append(time.perf_counter() - began)
     return float(2 * size**3 / min(times))
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -70,7 +70,7 @@ def show(name: str, /, *, store: Store = STORE, json: Json = False) -> None:
         out.print(mapping("Made with", _escaped(entry.row["provenance"])))
     if curve:
         out.print("Held-out match accuracy")
-        out.print(line_chart({"": curve}))
+        out.print(line_chart({"held-out accuracy": curve}))
 
 
 @app.command

@@ -66,7 +66,7 @@ class Method(Checked):
     weights: tuple[float, ...] = (1.0,)
     """The weight w_j of each modulus; they sum to 1."""
     draw: Draw = "expected"
-    """sampled: one modulus a sample, afresh at each visit (Eq. 1); fixed: once a sample for good; batched: one
+    """sampled: one modulus a sample, afresh at each visit (Eq. 2); fixed: once a sample for good; batched: one
     modulus a batch; expected: the weighted sum of all the losses."""
     alpha: float = 0.0
     """Weight of the regulariser ‖p‖² + 1/‖p‖² on the angular output (the sparse method's collapse guard)."""

@@ -62,6 +62,7 @@ def test_a_compiler_that_fails_does_not_stop_training(monkeypatch):
     model = Ensemble([build(n=4, q=7, width=16, hidden=32, heads=2, layers=1, samples=500)], torch.device("cpu"))
     model._draw_order(0)
     model._fast_begin = model._fast_end = model._fast_decide = broken
+    model._by_hand, model.memory.one_pass = broken, True  # neither of which there are kernels for
     with pytest.warns(UserWarning, match="no working compiler"):
         replay = capture.captured(model.step, model._changing(), CUDA, model.eager_step)
     replay()

@@ -75,6 +75,28 @@ def test_forward_and_every_gradient_are_as_close_to_fp32_as_the_plain_half_preci
         assert distance(ours[name], reference) < 1.3 * distance(plain[name], reference) + 1e-3, name
 
 
+def all_gradients(model: Ensemble) -> dict[str, torch.Tensor]:
+    """Every parameter's gradient for the first batch, from the embedding to the loss."""
+    model._draw_order(0)
+    features, index, total = model._begin()
+    losses = model._end(model._trunk(model._embed(features)), index, total)
+    others = {k: p for k, p in model.encoder.named_parameters() if model._by_hand is None or "blocks." not in k}
+    gradients = torch.autograd.grad((1024 * losses).sum(), list(others.values()))
+    by_hand = {} if model._by_hand is None else {k: v.clone() for k, v in model.memory.views.items() if "blocks." in k}
+    return dict(zip(others, gradients, strict=True)) | by_hand
+
+
+@gpu
+@pytest.mark.parametrize(
+    "settings", [{"pooling": "cls"}, {"embedding": "token"}, {"embedding": "token", "pooling": "cls"}]
+)
+def test_from_embedding_to_loss_every_gradient_is_right(monkeypatch, settings):
+    exact = all_gradients(ensemble(monkeypatch, False, precision="fp32", **settings))
+    ours = all_gradients(ensemble(monkeypatch, True, precision="fp16", **settings))
+    assert ours.keys() == exact.keys()
+    assert max((distance(ours[name], reference), name) for name, reference in exact.items())[0] < 0.05
+
+
 @gpu
 def test_one_pass_adamw_is_the_plain_one():
     make = torch.Generator(CUDA).manual_seed(1)

@@ -180,8 +180,9 @@ class Ensemble:
             self.step_number.add_(1)
 
     def eager_step(self) -> None:
-        """A step with nothing compiled, for where the compiler or the capture fails."""
+        """A step of plain PyTorch alone, for where a compiler, a kernel or the capture fails."""
         self._compile(torch.device("cpu"))
+        self._by_hand, self.memory.one_pass = None, False
         self.step()
 
     @torch.no_grad()

@@ -5,7 +5,7 @@ without Triton, with dropout, GELU, post-norm, or odd sizes. What it saves is me
 residual sums, the ReLU and its mask with their matrix products, attention reads and writes packed rows, and the
 weights' gradients land in the optimiser's buffer without a copy.
 
-Shapes: E members, R = B·N rows, D width, F hidden.
+Shapes: E members, n positions a sample (its terms, and one more with `cls`), R = B·n rows, D width, F hidden.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def supported(model: Model, n: int, device: torch.device, dtype: torch.dtype) ->
         kernels is not None
         and device.type == "cuda"
         and dtype in (torch.float16, torch.bfloat16)
-        and torch.cuda.get_device_capability(device) >= (8, 0)
+        and torch.cuda.get_device_capability(device) >= (9, 0)  # the copy engine that fetches tiles
         and model.norm == "pre"
         and model.activation == "relu"
         and model.dropout == 0
-        and all(size & (size - 1) == 0 and 16 <= size <= 1024 for size in sizes)
-        and 64 <= model.width <= 256
+        and all(size & (size - 1) == 0 and 16 <= size <= 256 for size in sizes)
+        and model.width >= 64
         and model.hidden % 128 == 0
         and n <= LONGEST
     )

@@ -100,6 +100,8 @@ class Memory:
             master.new_zeros(len(master), size, dtype=kind) for size, kind in zip(sizes, (dtype, None), strict=True)
         ]
         self.half = None if dtype is None else master.new_zeros(len(master), sizes[0], dtype=dtype)
+        self.one_pass = fused.kernels is not None and master.is_cuda
+        """Whether the update is the kernel; an ensemble that falls back from kernels turns it off."""
         self.halves: dict[str, Tensor] = {}
         self.views: dict[str, Tensor] = {}
         for group, gradients, offset in zip((matrices, rest), self.gradients, (0, sizes[0]), strict=True):
@@ -159,7 +161,7 @@ def apply(state: OptimiserState, memory: Memory, scalars: Tensor) -> None:
         part = slice(start, start := start + gradients.shape[1])
         p, m, v = (t[:, part] for t in (state.parameters, state.first, state.second))
         half = memory.half if part.start == 0 else None
-        if fused.kernels is not None and gradients.is_cuda:
+        if memory.one_pass:
             fused.kernels.adamw(p, m, v, gradients, half, scalars, EPSILON)
         else:
             plain_adamw(p, m, v, gradients, half, scalars)

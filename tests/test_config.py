@@ -20,9 +20,13 @@ OTHER: dict[str, dict[str, Any]] = {
         "weights": (0.5, 0.5),
         "draw": "sampled",
         "alpha": 0.1,
+        "harmonics": (2, 3),
+        "asked": "all",
+        "augment": "shift",
     },
     "model": {
         "embedding": "token",
+        "readout": "angles",
         "layers": 3,
         "heads": 8,
         "width": 128,
@@ -79,8 +83,10 @@ def test_a_name_covers_every_field_but_labels_and_places() -> None:
     hashes = [RunConfig().hash, RunConfig(seed=1).hash]
     for group, values in OTHER.items():
         for name, value in values.items():
-            both = {"moduli": (1, 4), "weights": (0.5, 0.5)}
-            hashes.append(changed(group, **({name: value} if name not in both else both)).hash)
+            both: dict[str, Any] = {"moduli": (1, 4), "weights": (0.5, 0.5)}
+            finer = {"harmonics": value, "weights": (0.5, 0.25, 0.25)}
+            together = finer if name == "harmonics" else both if name in both else {name: value}
+            hashes.append(changed(group, **together).hash)
     assert len(set(hashes)) == len(hashes) - 1  # moduli and weights changed together, twice
     assert changed("method", method="aux").hash == RunConfig().hash
     assert changed("training", data="elsewhere.npz").hash == RunConfig().hash
@@ -91,8 +97,10 @@ def runs(draw: st.DrawFn) -> RunConfig:
     chosen = {
         group: {name: value for name, value in values.items() if draw(st.booleans())} for group, values in OTHER.items()
     }
-    for name in ("moduli", "weights"):
+    for name in ("moduli", "harmonics", "weights"):
         chosen["method"].pop(name, None)
+    if "asked" in chosen["method"] or "alpha" in chosen["method"]:
+        chosen["model"]["readout"] = "angles"
     if draw(st.booleans()):
         chosen["method"] |= {"moduli": (1, 2, 4), "weights": (0.5, 0.25, 0.25)}
     problem = Problem(n=draw(st.integers(1, 500)), q=draw(st.integers(3, 10**7)))
@@ -114,8 +122,6 @@ def test_a_run_is_frozen() -> None:
 
 def test_one_setting_has_one_spelling() -> None:
     assert {Model(init=value).init for value in (0.02, "0.02", "2e-2")} == {"0.02"}  # type: ignore[arg-type]
-    assert Model(init="0.02").sigma == 0.02
-    assert Model().sigma is None
     assert Training(lr=1) == Training(lr=1.0)
     assert Method(moduli=[1, 2], weights=[0.5, 0.5]) == Method(moduli=(1, 2), weights=(0.5, 0.5))  # type: ignore[arg-type]
 

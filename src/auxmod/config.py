@@ -20,6 +20,8 @@ from auxmod.errors import require
 
 FORMAT = 1
 """Version of the JSON form; a file of another version is refused, never guessed at."""
+LATER = {"harmonics", "asked", "augment", "readout"}
+"""Settings added since the first results: left out of the JSON form at their defaults, so that old names hold."""
 
 MethodName = Literal["naive", "sparse", "aux", "ladder", "custom"]
 Distribution = Literal["uniform", "sparse"]
@@ -27,7 +29,10 @@ Fill = Literal["zero", "nonzero"]
 Draw = Literal["sampled", "expected", "fixed", "batched"]
 Embedding = Literal["token", "angular"]
 Norm = Literal["pre", "post"]
-Pooling = Literal["cls", "mean", "max", "flatten"]
+Asked = Literal["own", "all"]
+Augment = Literal["none", "shift"]
+Readout = Literal["auto", "angles"]
+Pooling = Literal["cls", "mean", "max", "flatten", "first"]
 Activation = Literal["relu", "gelu"]
 Precision = Literal["auto", "fp32", "tf32", "fp16", "bf16"]
 
@@ -70,16 +75,27 @@ class Method(Checked):
     modulus a batch; expected: the weighted sum of all the losses."""
     alpha: float = 0.0
     """Weight of the regulariser ‖p‖² + 1/‖p‖² on the angular output (the sparse method's collapse guard)."""
+    harmonics: tuple[int, ...] = ()
+    """Also ask for h times the answer's angle, for each h: finer points than q's; --weights goes on with theirs."""
+    asked: Asked = "own"
+    """A drawn label is asked of its own modulus's point, or (all) of the points of all moduli, as the same number."""
+    augment: Augment = "none"
+    """shift: add one random constant to all terms of a sample, mod q, afresh at each visit."""
 
     @property
     def k(self) -> int | None:
         """The paper's K, where there is one auxiliary modulus."""
-        return self.moduli[1] if len(self.moduli) == 2 else None
+        return self.moduli[1] if self.rungs == 2 and not self.harmonics else None
+
+    @property
+    def rungs(self) -> int:
+        """How many points or labels are asked for: one a modulus and one a harmonic."""
+        return len(self.moduli) + len(self.harmonics)
 
     @property
     def r(self) -> float | None:
         """The paper's r, where there is one auxiliary modulus."""
-        return self.weights[1] if len(self.moduli) == 2 else None
+        return self.weights[1] if self.k is not None else None
 
     def _validate(self) -> None:
         m, w = self.moduli, self.weights
@@ -88,10 +104,16 @@ class Method(Checked):
             len(set(m)) == len(m) and min(m) >= 1,
             f"--moduli is {listed(m)}, but they must be distinct and ≥ 1.",
         )
+        h = self.harmonics
         require(
-            len(w) == len(m),
-            f"--weights has {len(w)} values and --moduli {len(m)}: give one weight a modulus.",
+            len(set(h)) == len(h) and min(h, default=2) >= 2,
+            f"--harmonics is {listed(h)}, but they must be distinct and ≥ 2.",
         )
+        require(
+            len(w) == self.rungs,
+            f"--weights has {len(w)} values for {self.rungs} moduli and harmonics: give one weight a modulus or harmonic.",
+        )
+        require(not h or self.asked == "own", "--asked all has no meaning with --harmonics: leave one of them out.")
         require(all(0 < v <= 1 for v in w), f"--weights is {listed(w)}, but each must lie in (0, 1].")
         require(abs(sum(w) - 1) < 1e-6, f"--weights is {listed(w)}, which sums to {sum(w):g}; make it sum to 1.")
         require(self.alpha >= 0, f"--alpha is {self.alpha:g}, but a penalty's weight is 0 or more.")
@@ -103,6 +125,8 @@ class Model(Checked):
 
     embedding: Embedding = "angular"
     """token: Approach 1, K·q classes; angular: Approach 2, a point on a circle for each modulus."""
+    readout: Readout = "auto"
+    """auto: classes for tokens, points for angular; angles: a point on a circle for each modulus, for tokens too."""
     layers: int = 4
     """Number of blocks."""
     heads: int = 4
@@ -118,18 +142,19 @@ class Model(Checked):
     bias: bool = True
     """Biases in linear layers and norms."""
     init: str = "default"
-    """default: PyTorch's own; or a number σ: linear and embedding weights N(0, σ²), biases 0."""
+    """default: PyTorch's own; cloned: the same, all blocks alike, as torch.nn.TransformerEncoder makes them; or a
+    number σ: linear and embedding weights N(0, σ²), biases 0."""
     dropout: float = 0.0
     """Share of attention weights and activations dropped in training."""
     pooling: Pooling = "cls"
-    """How N hidden states become one: a learned token in front, their mean, maximum, or all of them."""
+    """How N hidden states become one: a learned token in front, their mean, maximum, all of them, or the first."""
     activation: Activation = "relu"
     """Between the two linear maps of the feed-forward layer."""
 
     @property
-    def sigma(self) -> float | None:
-        """The standard deviation of the initial weights, or None for PyTorch's defaults."""
-        return None if self.init == "default" else float(self.init)
+    def angles(self) -> bool:
+        """Whether the read-out is a point on a circle for each modulus, and not classes."""
+        return self.embedding == "angular" or self.readout == "angles"
 
     def _validate(self) -> None:
         for name in ("layers", "heads", "width", "hidden"):
@@ -141,8 +166,8 @@ class Model(Checked):
         require(0 <= self.dropout < 1, f"--dropout is {self.dropout:g}, but must lie in [0, 1).")
         sigma = number(self.init)
         require(
-            self.init == "default" or (sigma is not None and sigma > 0),
-            f"--init is {self.init!r}; give 'default' or a positive standard deviation such as 0.02.",
+            self.init in ("default", "cloned") or (sigma is not None and sigma > 0),
+            f"--init is {self.init!r}; give default, cloned, or a positive standard deviation such as 0.02.",
         )
 
 
@@ -219,14 +244,27 @@ class RunConfig(Checked):
             f"The modulus {max(self.method.moduli)}·{q} passes 2^53, beyond exact angles: choose a smaller K.",
         )
         require(
+            self.model.angles or not (self.method.harmonics or self.method.asked == "all" or self.method.alpha),
+            "--harmonics, --asked and --alpha are about points on a circle: give --embedding token --readout angles.",
+        )
+        require(
+            max(self.method.harmonics, default=1) * n * q < 2**53,
+            f"--harmonics with --n {n} and --q {q} passes 2^53, beyond exact angles: choose smaller ones.",
+        )
+        require(
             self.method.fill == "zero" or q > 2 or self.method.distribution == "uniform" or n == 1,
             "With --q 2 and --fill nonzero every filled entry is 1: use --fill zero or a larger --q.",
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form, with its format version."""
-        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
-        return {"format": FORMAT} | plain
+        plain: dict[str, Any] = {"format": FORMAT}
+        for name in GROUPS:
+            part = getattr(self, name)
+            shown = (f.name for f in dataclasses.fields(part) if not _unset(part, f))
+            plain[name] = {key: getattr(part, key) for key in shown}
+        whole: dict[str, Any] = json.loads(json.dumps(plain | {"seed": self.seed}))
+        return whole
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -243,7 +281,7 @@ class RunConfig(Checked):
         for name, kind in GROUPS.items():
             require(isinstance(data[name], Mapping), f"The configuration's {name!r} must be an object.")
             expected = {f.name for f in dataclasses.fields(kind)}
-            odd = set(data[name]) ^ expected
+            odd = (set(data[name]) ^ expected) - (LATER - set(data[name]))
             require(not odd, f"The configuration's {name!r} has unknown or missing fields: {sorted(odd)}.")
             parts[name] = kind(**data[name])
         return cls(seed=data["seed"], **parts)
@@ -256,6 +294,10 @@ class RunConfig(Checked):
         del plain["method"]["method"]  # nor does the label of a method
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _unset(part: Any, setting: dataclasses.Field[Any]) -> bool:
+    return setting.name in LATER and getattr(part, setting.name) == setting.default
 
 
 GROUPS: dict[str, type[Any]] = {"problem": Problem, "method": Method, "model": Model, "training": Training}

@@ -10,7 +10,7 @@ import dataclasses
 from typing import Any, get_args
 
 from auxmod.checked import is_int, number
-from auxmod.config import GROUPS, Embedding, Method, MethodName, Model, Problem, RunConfig, Training
+from auxmod.config import GROUPS, Method, MethodName, Model, Problem, RunConfig, Training
 from auxmod.errors import require
 
 SETTINGS = {f.name: group for group, kind in GROUPS.items() for f in dataclasses.fields(kind)}
@@ -33,7 +33,7 @@ def build(**settings: Any) -> RunConfig:
         )
         groups[SETTINGS[name]][name] = value
     problem, model = Problem(**groups["problem"]), Model(**groups["model"])
-    method = resolve_method(problem.n, model.embedding, **sugar, **groups["method"])
+    method = resolve_method(problem.n, model.angles, **sugar, **groups["method"])
     return RunConfig(problem=problem, method=method, model=model, training=Training(**groups["training"]), seed=seed)
 
 
@@ -45,7 +45,7 @@ def flatten(config: RunConfig) -> dict[str, Any]:
 
 def resolve_method(
     n: int,
-    embedding: Embedding,
+    angles: bool,
     *,
     method: MethodName | None = None,
     k: int | None = None,
@@ -78,13 +78,9 @@ def resolve_method(
     if weights is not None:
         values["weights"] = weights
     if name == "sparse":  # Saxena et al.: α = 1e-4 for addition; undefined for tokens
-        values |= {"distribution": "sparse", "alpha": 1e-4 if embedding == "angular" else 0.0}
+        values |= {"distribution": "sparse", "alpha": 1e-4 if angles else 0.0}
     values["draw"] = "sampled" if name == "aux" else "expected"
     chosen = values | {key: value for key, value in given.items() if value is not None}
-    require(
-        embedding == "angular" or not chosen.get("alpha"),
-        "--alpha penalises an angular output's length and has no meaning for --embedding token: leave it out.",
-    )
     return Method(method=name, **chosen)
 
 

@@ -13,11 +13,11 @@ from auxmod.learning.plain import PlainModel, to_plain
 N, INPUTS, OUTPUTS = 5, 40, 50
 
 
-def make(members: int = 1, sigma: float | None = None, seeds: tuple[int, ...] = (0,), embedding: Embedding = "token"):
+def make(members: int = 1, init: str = "default", seeds: tuple[int, ...] = (0,), embedding: Embedding = "token"):
     model = Model(embedding=embedding, layers=2, heads=2, width=32, hidden=64)
     encoder = Encoder(model, N, INPUTS, OUTPUTS, members)
     for member, seed in enumerate(seeds):
-        initialise(encoder, member, seed, sigma)
+        initialise(encoder, member, seed, init)
     return encoder
 
 
@@ -41,7 +41,7 @@ def test_the_default_is_pytorchs_own(embedding: Embedding) -> None:
 
 
 def test_sigma_is_the_standard_deviation_of_all_weights() -> None:
-    for name, parameter in make(sigma=0.02).named_parameters():
+    for name, parameter in make(init="0.02").named_parameters():
         values = parameter.detach().flatten().numpy()
         if "norm" in name:
             assert set(values.tolist()) == {1.0 if name.endswith("weight") else 0.0}
@@ -62,15 +62,24 @@ def test_a_wider_shared_head_begins_with_the_same_rows() -> None:
     """Token members of different K share a head as wide as the widest needs."""
     model = Model(embedding="token", layers=1, heads=2, width=8, hidden=8)
     narrow, wide = Encoder(model, N, INPUTS, 10), Encoder(model, N, INPUTS, 30)
-    initialise(narrow, 0, 0, None)
-    initialise(wide, 0, 0, None)
+    initialise(narrow, 0, 0, "default")
+    initialise(wide, 0, 0, "default")
     assert torch.equal(narrow.head.weight[0], wide.head.weight[0, :10])
     assert torch.equal(narrow.head.bias[0], wide.head.bias[0, :10])
 
 
 def test_seeds_and_parameters_differ() -> None:
-    encoder = make(2, sigma=0.5, seeds=(0, 1))
+    encoder = make(2, init="0.5", seeds=(0, 1))
     drawn = [p.flatten(1)[m, :50] for p in encoder.parameters() if p[0].numel() >= 50 and p.std() > 0 for m in (0, 1)]
     assert len(drawn) > 10
     correlations = np.corrcoef(torch.stack(drawn).detach().numpy())
     assert abs(correlations[~np.eye(len(drawn), dtype=bool)]).max() < 0.7
+
+
+def test_cloned_blocks_are_all_like_the_first() -> None:
+    cloned, default = (dict(make(init=init).named_parameters()) for init in ("cloned", "default"))
+    for name, parameter in default.items():
+        same = torch.equal(cloned[name], parameter)
+        assert same or name.startswith("blocks.1"), name
+        if name.startswith("blocks.1"):
+            assert torch.equal(cloned[name], cloned[name.replace("blocks.1", "blocks.0")]), name

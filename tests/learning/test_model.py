@@ -133,7 +133,7 @@ def test_members_do_not_see_one_another() -> None:
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, 0.05), (torch.float16, 0.01)])
 def test_a_half_precision_trunk_is_close_and_the_rest_is_float32(dtype: torch.dtype, tolerance: float) -> None:
     encoder = Encoder(Model(layers=2, heads=2, width=16, hidden=32), N, INPUTS, OUTPUTS)
-    initialise(encoder, 0, 0, None)
+    initialise(encoder, 0, 0, "default")
     x = torch.randn(1, B, N, INPUTS, generator=torch.Generator().manual_seed(0))
     exact, rough = encoder(x), encoder(x, dtype)
     assert exact.dtype == rough.dtype == torch.float32

@@ -72,7 +72,7 @@ def test_a_tally_is_what_counting_one_by_one_gives(seed: int, n: int, qs: list[i
         for e in range(len(qs)):
             rows[e] += x[e].tolist()
             values[e] += value[e].tolist()
-    for e, report in enumerate(tally.report("angular")):
+    for e, report in enumerate(tally.report(True)):
         expected = brute(qs[e], values[e], rows[e], taus)
         assert {name: report[name] for name in expected} == expected
 
@@ -83,9 +83,9 @@ def test_a_perfect_and_a_constant_answer() -> None:
     perfect, constant = metrics.Tally.empty(torch.tensor([q]), n), metrics.Tally.empty(torch.tensor([q]), n)
     perfect.add((x.sum(-1) % q).double(), x)
     constant.add(torch.zeros(1, q**n, dtype=torch.float64), x)
-    assert perfect.report("token")[0]["match"] == 1
-    assert set(perfect.report("token")[0]["tau"].values()) == {1.0}
-    assert constant.report("token")[0]["match"] == pytest.approx(1 / q)
+    assert perfect.report(False)[0]["match"] == 1
+    assert set(perfect.report(False)[0]["tau"].values()) == {1.0}
+    assert constant.report(False)[0]["match"] == pytest.approx(1 / q)
 
 
 @pytest.mark.parametrize("embedding", ["token", "angular"])
@@ -97,7 +97,7 @@ def test_chance_is_what_a_guesser_gets(embedding: Embedding, n: int, q: int) -> 
     guess = random.integers(0, q, count).astype(float) if embedding == "token" else random.random(count) * q
     tally = metrics.Tally.empty(torch.tensor([q]), n)
     tally.add(torch.from_numpy(guess)[None], torch.from_numpy(x)[None])
-    report = tally.report(embedding)[0]
+    report = tally.report(embedding == "angular")[0]
     levels = [(report["match"], report["chance"])]
     levels += [(share, report["tau_chance"][tau]) for tau, share in report["tau"].items()]
     for share, chance in levels:
@@ -107,5 +107,5 @@ def test_chance_is_what_a_guesser_gets(embedding: Embedding, n: int, q: int) -> 
 @given(st.integers(2, 1000), st.floats(0.001, 0.5))
 def test_token_chance_counts_the_classes_within_reach(q: int, tau: float) -> None:
     near = sum(min(d, q - d) <= tau * q + 1e-9 for d in range(q))
-    assert metrics.chance(q, tau, "token") == pytest.approx(near / q)
-    assert metrics.chance(q, None, "token") == metrics.chance(q, None, "angular") == 1 / q
+    assert metrics.chance(q, tau, False) == pytest.approx(near / q)
+    assert metrics.chance(q, None, False) == metrics.chance(q, None, True) == 1 / q

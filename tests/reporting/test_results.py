@@ -64,7 +64,7 @@ def test_what_failed_is_in_no_mean_and_is_counted() -> None:
 @pytest.mark.parametrize("tau", [None, 0.01, 0.05, 0.6])
 def test_chance_is_the_one_that_runs_are_scored_with(embedding: str, tau: float | None) -> None:
     run = tiny(embedding=embedding, q=97)
-    assert results.chance(run, tau) == pytest.approx(100 * chance(97, tau, run.model.embedding))
+    assert results.chance(run, tau) == pytest.approx(100 * chance(97, tau, run.model.angles))
 
 
 def test_a_directory_is_read_whole_and_other_logs_in_it_are_left(tmp_path: Path) -> None:

@@ -139,12 +139,13 @@ def given_axes(flags: Any, file: Path | None = None) -> dict[str, Any]:
 def given_settings(flags: Any, file: Path | None) -> dict[str, Any]:
     """What the user said, by flag, environment or file."""
     said = given_axes(flags)
-    for name in ("moduli", "weights"):
+    for name in ("moduli", "harmonics", "weights"):
         if name in said:
             said[name] = numbers(said[name], f"--{name}")
-    if "moduli" in said:
-        require(all(v == int(v) for v in said["moduli"]), "--moduli must be whole numbers, such as --moduli 1,2,4.")
-        said["moduli"] = tuple(int(v) for v in said["moduli"])
+    for name in ("moduli", "harmonics"):
+        whole = all(v == int(v) for v in said.get(name, ()))
+        require(whole, f"--{name} must be whole numbers, such as --{name} 2,4.")
+        said |= {name: tuple(int(v) for v in said[name])} if name in said else {}
     return (_read_toml(file) if file else {}) | said
 
 

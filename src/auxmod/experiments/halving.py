@@ -102,7 +102,7 @@ def _with_widest(riding: Sequence[RunConfig], stay: list[int]) -> list[int]:
     def classes(e: int) -> int:
         return max(riding[e].method.moduli) * riding[e].problem.q
 
-    if not stay or riding[0].model.embedding != "token":
+    if not stay or riding[0].model.angles:
         return stay
     widest = max(range(len(riding)), key=classes)
     return stay if max(map(classes, stay)) == classes(widest) else sorted([*stay, widest])

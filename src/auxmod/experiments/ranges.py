@@ -154,7 +154,7 @@ def _lists(name: str, given: Any) -> list[Any]:
     flag = _flag(name)
     if isinstance(given, str):
         made = [tuple(_number(name, part, given) for part in text.split(",")) for text in given.split(";")]
-        if name != "moduli":
+        if name == "weights":
             return [tuple(map(float, each)) for each in made]
         require(all(_whole(m) for each in made for m in each), f"{flag} is {given!r}, but must be whole numbers.")
         return [tuple(map(int, each)) for each in made]
@@ -168,7 +168,7 @@ def _number(name: str, text: str, whole: str) -> Decimal:
     except InvalidOperation:
         number = Decimal("nan")
     allowed = "a number, a list such as 4,6 or a range such as 4:9"
-    if name in ("moduli", "weights"):
+    if name in ("moduli", "harmonics", "weights"):
         allowed = "numbers with commas between, and a semicolon before another list, such as 1,2,4;1,8"
     require(number.is_finite() and number.adjusted() < 300, f"{_flag(name)} is {whole!r}, but must be {allowed}.")
     return number

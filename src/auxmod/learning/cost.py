@@ -16,7 +16,7 @@ _HALF = {"auto", "fp16", "bf16"}
 def parameters(config: RunConfig) -> int:
     """Trainable numbers of one model."""
     m = config.model
-    inputs, outputs = _widths(config)
+    inputs, outputs = widths(config)
     D, H, L = m.width, m.hidden, m.layers
     norms = (2 * L + m.final_norm) * D
     biases = L * (5 * D + H) + norms + outputs + (D if m.embedding == "angular" else 0)
@@ -40,7 +40,7 @@ def step_flops(config: RunConfig) -> int:
     T = _positions(config)
     blocks = 6 * m.layers * _block_weights(config) * B * T
     attention = 12 * T**2 * m.width * m.layers * B
-    embedding = 4 * _widths(config)[0] * m.width * B * n if m.embedding == "angular" else 0
+    embedding = 4 * widths(config)[0] * m.width * B * n if m.embedding == "angular" else 0
     return blocks + attention + embedding + 6 * _head_weights(config) * B
 
 
@@ -62,7 +62,7 @@ def activation_bytes(config: RunConfig, size: int) -> int:
     """
     m, B, T = config.model, config.training.batch, _positions(config)
     D, H = m.width, m.hidden
-    inputs, outputs = _widths(config)
+    inputs, outputs = widths(config)
     stream = 4 * 2 * D  # what each of the two norms reads
     inside = size * (6 * D + (1 + (m.activation == "gelu")) * H)  # norms' outputs, q, k, v, mixture, hidden layer
     if m.dropout:  # attention is then not fused: its weights; and every mask
@@ -77,10 +77,11 @@ def seconds(config: RunConfig, flops_per_second: float) -> float:
     return config.training.steps * step_flops(config) / flops_per_second
 
 
-def _widths(config: RunConfig) -> tuple[int, int]:
-    """Inputs and outputs of the model: classes, or a point for each modulus."""
-    moduli, q = config.method.moduli, config.problem.q
-    return (q, max(moduli) * q) if config.model.embedding == "token" else (2 * len(moduli), 2 * len(moduli))
+def widths(config: RunConfig) -> tuple[int, int]:
+    """Inputs (tokens or coordinates) and outputs (classes or coordinates) of a model."""
+    q, points = config.problem.q, 2 * config.method.rungs
+    inputs = q if config.model.embedding == "token" else points
+    return inputs, points if config.model.angles else max(config.method.moduli) * q
 
 
 def _positions(config: RunConfig) -> int:
@@ -94,4 +95,4 @@ def _block_weights(config: RunConfig) -> int:
 
 def _head_weights(config: RunConfig) -> int:
     rows = config.problem.n if config.model.pooling == "flatten" else 1
-    return rows * config.model.width * _widths(config)[1]
+    return rows * config.model.width * widths(config)[1]

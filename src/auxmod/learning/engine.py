@@ -21,6 +21,7 @@ from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.learning import fused
 from auxmod.learning.capture import captured, compiled
+from auxmod.learning.cost import widths
 from auxmod.learning.evaluation import evaluate, rows_at_once
 from auxmod.learning.fused import FusedTrunk
 from auxmod.learning.initial import initialise
@@ -62,17 +63,15 @@ def shape_of(config: RunConfig) -> tuple[Any, ...]:
     m, t = config.model, config.training
     structure = tuple(getattr(m, f.name) for f in fields(m) if f.name != "init")
     table = config.problem.q if m.embedding == "token" else None
-    moduli = len(config.method.moduli)
-    return (config.problem.n, table, moduli, structure, t.samples, t.batch, t.precision, t.test_samples)
+    rungs = (len(config.method.moduli), len(config.method.harmonics))
+    return (config.problem.n, table, rungs, structure, t.samples, t.batch, t.precision, t.test_samples)
 
 
 def make_encoder(configs: Sequence[RunConfig]) -> Encoder:
     """An encoder, not yet filled, that serves every run of the ensemble: token heads pad to the largest K·q."""
-    model, n, J = configs[0].model, configs[0].problem.n, len(configs[0].method.moduli)
-    classes = max(max(c.method.moduli) * c.problem.q for c in configs)
-    token = model.embedding == "token"
-    inputs, outputs = (max(c.problem.q for c in configs), classes) if token else (2 * J, 2 * J)
-    return Encoder(model, n, inputs, outputs, len(configs))
+    sizes = [widths(c) for c in configs]
+    inputs, outputs = (max(size) for size in zip(*sizes, strict=True))
+    return Encoder(configs[0].model, configs[0].problem.n, inputs, outputs, len(configs))
 
 
 class Ensemble:
@@ -97,7 +96,7 @@ class Ensemble:
         with torch.device(device):
             self.encoder = make_encoder(configs).to(dtype)
         for e, c in enumerate(configs):
-            initialise(self.encoder, e, c.seed, c.model.sigma)
+            initialise(self.encoder, e, c.seed, c.model.init)
         self.objective, self.hyper = Objective.of(configs, device), Hyper.of(configs, device)
         self.positions = self.n + (first.model.pooling == "cls")
         by_hand = fused.supported(first.model, self.positions, device, self.trunk_dtype)
@@ -129,7 +128,8 @@ class Ensemble:
         place = self.step_number % (S // B) * B + torch.arange(B, device=self.device)
         index = self.order.index_select(1, place)
         flat = (index + S * torch.arange(E, device=self.device)[:, None]).flatten()
-        return index, self.x.view(E * S, N)[flat].view(E, B, N), self.sums.view(-1)[flat].view(E, B)
+        x, total = self.x.view(E * S, N)[flat].view(E, B, N), self.sums.view(-1)[flat].view(E, B)
+        return index, *self.objective.shifted(x, total, self.step_number)
 
     def _features(self, x: Tensor) -> Tensor:
         features = self.objective.features(x)

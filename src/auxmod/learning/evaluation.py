@@ -49,7 +49,7 @@ def evaluate(
         }
         x = torch.stack([drawn[q] for q in qs])
         tally.add(objective.decode(forward(x)), x)
-    return tally.report(objective.embedding)
+    return tally.report(objective.model.angles)
 
 
 def rows_at_once(hidden: int, n: int, outputs: int, members: int, device: torch.device) -> int:

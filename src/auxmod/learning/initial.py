@@ -1,5 +1,7 @@
 """How an encoder starts. A member's weights are a function of its seed and the parameters' names alone.
 
+`cloned` is `default` with every block like the first, as `torch.nn.TransformerEncoder` copies its layer.
+
 | parameter                | init = default (PyTorch's own)           | init = σ  |
 |--------------------------|------------------------------------------|-----------|
 | embedding table, `cls`   | N(0, 1)                                  | N(0, σ²)  |
@@ -13,6 +15,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import torch
 from torch import Tensor, nn
@@ -22,12 +25,14 @@ from auxmod.problem import rng
 
 
 @torch.no_grad()
-def initialise(encoder: Encoder, member: int, seed: int, sigma: float | None) -> None:
+def initialise(encoder: Encoder, member: int, seed: int, init: str) -> None:
     """Fill one member's parameters, in place."""
+    sigma = None if init in ("default", "cloned") else float(init)
     for path, module in encoder.named_modules():
         for name, parameter in module.named_parameters(recurse=False):
             full = f"{path}.{name}".lstrip(".")
-            values = _initial(module, full, parameter[member], rng.key(seed, "init", full), sigma)
+            named = re.sub(r"^blocks\.\d+", "blocks.0", full) if init == "cloned" else full
+            values = _initial(module, full, parameter[member], rng.key(seed, "init", named), sigma)
             parameter[member].copy_(values)
 
 

@@ -28,7 +28,7 @@ def check_fits(config: RunConfig, device: torch.device) -> None:
         return
     sizes = f"about {needed / 2**30:,.1f} GiB of memory, and {free / 2**30:,.1f} GiB is free"
     classes = max(config.method.moduli) * config.problem.q
-    if config.model.embedding == "token":
+    if not config.model.angles:
         raise UserError(
             f"This run needs {sizes}: its head has {classes:,} classes. Use --embedding angular, which needs none."
         )

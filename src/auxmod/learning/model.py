@@ -172,7 +172,7 @@ class Encoder(nn.Module):
     def pooled(self, h: Tensor, n: int) -> Tensor:
         """The last residual stream (E, B·N, D) → what the read-out sees (E, B, D or N·D)."""
         E, rows, D = h.shape
-        if self.model.pooling == "cls":  # the norm acts on each position alone: only one is needed
+        if self.model.pooling in ("cls", "first"):  # the norm acts on each position alone: only one is needed
             first: Tensor = self.norm(h[:, ::n])
             return first
         h = self.norm(h).view(E, rows // n, n, D)

@@ -1,9 +1,10 @@
 """Moduli × weights × draw → loss, and an output → an answer, for E members at once.
 
 A method is only data here: each sample gets a weight on every modulus, equal to w_j (`expected`) or one-hot and
-drawn with probabilities w_j, and the loss is the weighted sum of the J losses. No method is a branch.
+drawn with probabilities w_j, and the loss is the weighted sum of the J losses. No method is a branch. A harmonic h
+is one more rung: the point at h times the answer's angle, as a modulus K·q is the point at 1/K of it.
 
-Shapes: E members, B batch, N terms, J moduli, V classes.
+Shapes: E members, B batch, N terms, J rungs (moduli, then harmonics), V classes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import get_args
 import torch
 from torch import Tensor
 
-from auxmod.config import Draw, Embedding, RunConfig
+from auxmod.config import Draw, Model, RunConfig
 from auxmod.problem import labels, rng
 
 _DRAWS: dict[str, int] = {name: code for code, name in enumerate(get_args(Draw))}
@@ -25,11 +26,15 @@ _DRAWS: dict[str, int] = {name: code for code, name in enumerate(get_args(Draw))
 class Objective:
     """What each member is asked: tensors with a leading member axis."""
 
-    embedding: Embedding
+    model: Model
     q: Tensor
     """The moduli of the problems, int64 (E,)."""
     moduli: Tensor
-    """m_j·q, int64 (E, J)."""
+    """m_j·q, int64 (E, J); q itself for a harmonic."""
+    harmonics: Tensor
+    """What the sum is multiplied by before it is reduced, int64 (E, J); 1 for a modulus."""
+    finer: int
+    """How many of the rungs are harmonics."""
     weights: Tensor
     """w_j, float32 (E, J)."""
     draw: Tensor
@@ -38,16 +43,28 @@ class Objective:
     """Weight of the regulariser, float32 (E,)."""
     key: Tensor
     """Where each member's label draws start, int64 (E,)."""
+    crossed: Tensor | None
+    """Which members ask a drawn label of all points, bool (E,); None where none does."""
+    shifts: tuple[Tensor, Tensor] | None
+    """Where each member's constants start, and how many there are (1 where it does not shift); None where none does."""
 
     @classmethod
     def of(cls, configs: Sequence[RunConfig], device: torch.device) -> Objective:
         """The objective of an ensemble of runs, which have equally many moduli."""
         q = torch.tensor([c.problem.q for c in configs], device=device)
-        multipliers = torch.tensor([c.method.moduli for c in configs], device=device)
+        multipliers = torch.tensor([(*c.method.moduli, *[1] * len(c.method.harmonics)) for c in configs], device=device)
+        harmonics = torch.tensor([(*[1] * len(c.method.moduli), *c.method.harmonics) for c in configs], device=device)
+        crossed = [c.method.asked == "all" for c in configs]
+        reach = torch.tensor([c.problem.q if c.method.augment == "shift" else 1 for c in configs], device=device)
+        starts = torch.tensor([rng.key(c.seed, "shift") for c in configs], device=device)
         return cls(
-            embedding=configs[0].model.embedding,
+            model=configs[0].model,
             q=q,
             moduli=multipliers * q[:, None],
+            harmonics=harmonics,
+            finer=len(configs[0].method.harmonics),
+            crossed=torch.tensor(crossed, device=device) if any(crossed) else None,
+            shifts=(starts, reach) if any(c.method.augment == "shift" for c in configs) else None,
             weights=torch.tensor([c.method.weights for c in configs], dtype=torch.float32, device=device),
             draw=torch.tensor([_DRAWS[c.method.draw] for c in configs], device=device),
             alpha=torch.tensor([c.method.alpha for c in configs], dtype=torch.float32, device=device),
@@ -55,27 +72,49 @@ class Objective:
         )
 
     def features(self, x: Tensor) -> Tensor:
-        """What the encoder sees of x (E, B, N): the tokens, or a point for each modulus (E, B, N, 2J)."""
-        if self.embedding == "token":
+        """What the encoder sees of x (E, B, N): the tokens, or a point for each rung (E, B, N, 2J)."""
+        if self.model.embedding == "token":
             return x
-        return labels.points(x[..., None], self.moduli[:, None, None]).flatten(-2)
+        moduli = self.moduli[:, None, None]
+        return labels.points(x[..., None] * self.harmonics[:, None, None] % moduli, moduli).flatten(-2)
+
+    def shifted(self, x: Tensor, total: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
+        """This visit's inputs (E, B, N) and their sums (E, B): with one constant added to all terms, where asked."""
+        if self.shifts is None:
+            return x, total
+        (keys, reach), B = self.shifts, x.shape[1]
+        visit = step * B + torch.arange(B, device=x.device)
+        constant = rng.integers(keys[:, None], visit, reach[:, None]).to(x.dtype)
+        x = (x + constant[..., None]) % self.q[:, None, None].to(x.dtype)
+        return x, labels.sums(x)
 
     def losses(self, outputs: Tensor, total: Tensor, index: Tensor, step: Tensor) -> Tensor:
         """The mean loss of each member (E,), for outputs (E, B, ·) to inputs with sums ``total`` (E, B).
 
         ``index`` (E, B) says which training samples these are; ``step`` is the number of this visit.
         """
-        target = labels.residues(total[..., None], self.moduli[:, None])
-        each = self.token_losses(outputs, target) if self.embedding == "token" else self.angular_losses(outputs, target)
-        loss = (each * self.sample_weights(index, step)).sum(-1)
-        if self.embedding == "angular":
-            loss = loss + self.alpha[:, None] * collapse_penalty(outputs[..., :2])
+        weights = self.sample_weights(index, step)
+        if not self.model.angles:
+            target = labels.residues(total[..., None], self.moduli[:, None])
+            return (self.token_losses(outputs, target) * weights).sum(-1).mean(1)
+        each = self.angular_losses(outputs, total)
+        if self.crossed is not None:
+            each = torch.where(self.crossed[:, None, None], self.crossed_losses(outputs, total), each)
+        loss = (each * weights).sum(-1) + self.alpha[:, None] * collapse_penalty(outputs[..., :2])
         return loss.mean(1)
 
-    def angular_losses(self, outputs: Tensor, target: Tensor) -> Tensor:
-        """Mean squared error of each modulus's point, (E, B, J)."""
-        point = labels.points(target, self.moduli[:, None])
+    def angular_losses(self, outputs: Tensor, total: Tensor) -> Tensor:
+        """Mean squared error of each rung's point, (E, B, J)."""
+        moduli = self.moduli[:, None]
+        point = labels.points(labels.residues(total[..., None] * self.harmonics[:, None], moduli), moduli)
         return (outputs.view_as(point) - point).square().mean(-1)
+
+    def crossed_losses(self, outputs: Tensor, total: Tensor) -> Tensor:
+        """For each label, the mean squared error of all the points when that number is asked of each, (E, B, J)."""
+        label = labels.residues(total[..., None], self.moduli[:, None])  # f_q, f_Kq, …
+        moduli = self.moduli[:, None, None]
+        point = labels.points(labels.residues(label[..., None], moduli), moduli)  # (E, B, label, rung, 2)
+        return (outputs.view_as(point[:, :, 0])[:, :, None] - point).square().mean((-1, -2))
 
     def token_losses(self, outputs: Tensor, target: Tensor) -> Tensor:
         """Cross-entropy of each modulus's residue among a member's own K·q classes, (E, B, J)."""
@@ -96,10 +135,27 @@ class Objective:
         return torch.where((draw == _DRAWS["expected"])[..., None], self.weights[:, None], drawn.float())
 
     def decode(self, outputs: Tensor) -> Tensor:
-        """The unrounded answer (E, B) in [0, q), float64: the first pair's angle, or the best of q classes."""
-        if self.embedding == "token":
+        """The unrounded answer (E, B) in [0, q), float64: the best of q classes, or the first point's angle.
+
+        Harmonics make the angle finer, each as far as it is sure of itself: the length R of a point trained by
+        squared error is about the mean cosine of its error, so h²·R²/(1 − R²) is about the answer's precision.
+        """
+        if not self.model.angles:
             return _first(outputs, self.q).argmax(-1).double()
-        return labels.values(outputs[..., :2], self.q[:, None])
+        q = self.q[:, None]
+        if not self.finer:
+            return labels.values(outputs[..., :2], q)
+        points = outputs.double().view(*outputs.shape[:-1], -1, 2)
+        length = points.square().sum(-1).clamp(max=1)
+        precision = self.harmonics[:, None] ** 2 * length / (1.01 - length)
+        turns = torch.atan2(points[..., 1], points[..., 0]) / (2 * torch.pi)
+        answer, sure = turns[..., 0], precision[..., 0]
+        for j in range(points.shape[-2] - self.finer, points.shape[-2]):
+            h = self.harmonics[:, None, j]
+            gap = turns[..., j] - h * answer
+            sure = sure + precision[..., j]
+            answer = answer + (gap - gap.round()) / h * precision[..., j] / sure
+        return (answer - answer.floor()) * q % q
 
 
 def collapse_penalty(point: Tensor) -> Tensor:

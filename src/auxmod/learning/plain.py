@@ -42,7 +42,7 @@ class PlainModel(nn.Module):
         if self.cls is not None:
             h = torch.cat((self.cls.expand(len(h), 1, -1), h), 1)
         h = self.encoder(h)
-        if self.pooling == "cls":
+        if self.pooling in ("cls", "first"):
             h = h[:, 0]
         else:
             h = {"mean": h.mean(1), "max": h.amax(1), "flatten": h.flatten(1)}[self.pooling]

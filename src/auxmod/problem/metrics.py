@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from auxmod.config import Embedding
 from auxmod.problem import labels
 
 TAUS = (0.005, 0.01, 0.05, 0.1)
@@ -25,14 +24,14 @@ def circular_error(value: Tensor, target: Tensor, q: Tensor | int) -> Tensor:
     return torch.minimum(gap, q - gap)
 
 
-def chance(q: int, tau: float | None, embedding: Embedding) -> float:
-    """The accuracy of a uniformly random guess: on the circle for angular models, of a class for token models.
+def chance(q: int, tau: float | None, angles: bool) -> float:
+    """The accuracy of a uniformly random guess: an angle on the circle, or one of q classes.
 
     ``tau`` is None for match accuracy. Both hold for any distribution of the target.
     """
     if tau is None:
         return 1 / q
-    if embedding == "angular":
+    if angles:
         return min(1.0, 2 * tau)
     return min(1.0, (2 * int(tau * q + 1e-9) + 1) / q)
 
@@ -68,7 +67,7 @@ class Tally:
         _count(self.wraps, labels.quotients(total, q), right)
         _count(self.zeros, (x == 0).sum(-1), right)
 
-    def report(self, embedding: Embedding) -> list[dict[str, Any]]:
+    def report(self, angles: bool) -> list[dict[str, Any]]:
         """One plain dictionary a member: accuracies as shares in [0, 1], each with its chance level."""
         rows = []
         for e, q in enumerate(self.q.tolist()):
@@ -77,9 +76,9 @@ class Tally:
             rows.append(
                 {
                     "match": int(self.match[e]) / count,
-                    "chance": chance(q, None, embedding),
+                    "chance": chance(q, None, angles),
                     "tau": {f"{t:g}": share for t, share in zip(self.taus, within, strict=True)},
-                    "tau_chance": {f"{t:g}": chance(q, t, embedding) for t in self.taus},
+                    "tau_chance": {f"{t:g}": chance(q, t, angles) for t in self.taus},
                     "samples": count,
                     "by_wraps": _buckets(self.wraps[e]),
                     "by_zeros": _buckets(self.zeros[e]),

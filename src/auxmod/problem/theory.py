@@ -227,7 +227,7 @@ def summary(
     is said of one modulus (`k`, `kq`, `p_no_wrap`, `wrap_law`) is about the largest; `moduli` lists each.
     """
     laws.check(n, q)
-    method = resolve_method(n, "angular", method="aux", k=k, r=r, moduli=moduli, weights=weights, fill=fill)
+    method = resolve_method(n, True, method="aux", k=k, r=r, moduli=moduli, weights=weights, fill=fill)
     m, w, top = method.moduli, method.weights, max(method.moduli)
     return {
         **{"n": n, "q": q, "k": top, "fill": fill, "epsilon": epsilon, "delta": delta},

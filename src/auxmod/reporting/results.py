@@ -129,7 +129,7 @@ def chance(run: RunConfig, tau: float | None = None) -> float:
     q = run.problem.q
     if tau is None:
         return 100 / q
-    return min(100.0, 200 * tau if run.model.embedding == "angular" else 100 * (2 * int(tau * q + 1e-9) + 1) / q)
+    return min(100.0, 200 * tau if run.model.angles else 100 * (2 * int(tau * q + 1e-9) + 1) / q)
 
 
 def missing(results: Index, runs: Iterable[RunConfig]) -> list[RunConfig]:

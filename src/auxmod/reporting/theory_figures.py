@@ -1,6 +1,7 @@
 """The theory's figures: the gap bound against N, ρ over (K, r), and the wrap laws of four methods side by side.
 
-Each function returns a matplotlib `Figure` (no pyplot, no global state); `looks.save` writes one by its suffix.
+Each `…_figure` returns a matplotlib `Figure` (no pyplot, no global state); `looks.save` writes one by its suffix. The
+numbers come from functions of their own, which the web page's charts share.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["figures", "gap_figure", "rho_figure", "save", "wrap_figure"]
 
 SIZES = (2, 4, 8, 16, 32, 64, 128, 256)
+KS, RS = range(2, 11), [r / 10 for r in range(1, 10)]
 LEAST = 1e-3
 """Wrap counts that no method reaches with this probability are not drawn."""
 
@@ -39,17 +41,22 @@ def figures(n: int, q: int, moduli: theory.Moduli, weights: theory.Weights, fill
 # ---- the gap bound ----------------------------------------------------------------------------------------
 
 
-def gap_figure(moduli: Sequence[int] = (5, 17, 47, 113, 433, 3329)) -> Figure:
+def gap_curves(moduli: Sequence[int] = (5, 17, 47, 113, 433, 3329)) -> tuple[list[int], dict[int, list[float]]]:
+    """Numbers of terms, and (1−1/q)^N at each of them for several q."""
+    sizes = [int(n) for n in np.unique(np.geomspace(1, SIZES[-1], 60).astype(int))]
+    return sizes, {q: [theory.gap_bound(n, q) for n in sizes] for q in moduli}
+
+
+def gap_figure() -> Figure:
     """(1−1/q)^N against N for several q (Figure 1a), beside what the training law allows."""
     figure = blank(9.6, 4.0)
     left, right = figure.subplots(1, 2, sharex=True)
-    sizes = np.unique(np.geomspace(1, SIZES[-1], 60).astype(int))
-    for q, shade in zip(moduli, _shades(len(moduli)), strict=True):
-        values = [theory.gap_bound(int(n), q) for n in sizes]
+    sizes, curves = gap_curves()
+    for (q, values), shade in zip(curves.items(), _shades(len(curves)), strict=True):
         left.plot(sizes, values, color=shade, linewidth=2)
         _label_line(left, sizes, values, f"q = {q}", shade)
     left.set(ylim=(0, 1.03), ylabel="(1 − 1/q)ᴺ", title="The bound as printed: ε = 1, δ = 0")
-    ceiling = [theory.risk_ratio(int(n), 2) for n in sizes]
+    ceiling = [theory.risk_ratio(n, 2) for n in sizes]
     right.plot(sizes, ceiling, color=COLOURS["sparse"], linewidth=2)
     right.fill_between(sizes, 0.5, ceiling, color=COLOURS["sparse"], alpha=0.12, linewidth=0)
     right.set(yscale="log", ylim=(0.5, 50), ylabel="test risk / training risk")
@@ -77,18 +84,22 @@ def _label_line(axes: Axes, sizes: Any, values: Sequence[float], text: str, colo
 # ---- ρ ----------------------------------------------------------------------------------------------------
 
 
+def rho_grid() -> list[list[float]]:
+    """ρ as printed, r down and K across."""
+    return [[theory.rho((1, k), (1 - r, r)) for k in KS] for r in RS]
+
+
 def rho_figure(n: int, q: int, fill: Fill = "zero") -> Figure:
     """ρ over K = 2..10 and r = 0.1..0.9 (Figure 2) and, beside it, the exact ratio at this N and q."""
-    ks, rs = range(2, 11), [r / 10 for r in range(1, 10)]
-    printed = [[theory.rho((1, k), (1 - r, r)) for k in ks] for r in rs]
-    exact = [[theory.rho_exact(n, q, (1, k), (1 - r, r), fill) for k in ks] for r in rs]
+    printed = rho_grid()
+    exact = [[theory.rho_exact(n, q, (1, k), (1 - r, r), fill) for k in KS] for r in RS]
     require(exact[0][0] is not None, f"--n is {n}, but ρ compares wraps, which need --n 2 or more.")
     figure = blank(10.4, 4.7)
     left, right = figure.subplots(1, 2, sharey=True)
     left.set(title="ρ as printed: any N, any q", ylabel="r, the weight of Kq")
     right.set_title(f"exact: floors kept, N = {n}, q = {q}")
     image = _heatmap(left, printed, [(k, (1 / 3) / (1 - 1 / k)) for k in np.linspace(1.5, 10.5, 200)])
-    _heatmap(right, exact, [(k, _even_r(n, q, k, fill)) for k in ks])
+    _heatmap(right, exact, [(k, _even_r(n, q, k, fill)) for k in KS])
     bar = figure.colorbar(image, ax=[left, right], shrink=0.85, pad=0.02)
     bar.set_label("expected wraps, aux over sparse", color=INK)
     bar.outline.set_visible(False)
@@ -114,9 +125,7 @@ def _heatmap(axes: Axes, values: Any, contour: Sequence[tuple[float, float]]) ->
     axes.plot(*zip(*contour, strict=True), color="#f59f00", linewidth=2.6)
     box = {"facecolor": "#f59f00", "edgecolor": "none", "boxstyle": "round,pad=0.2"}
     axes.text(9, 0.45, "ρ = 1", ha="center", va="center", color="white", fontsize=8, fontweight="bold", bbox=box)
-    axes.set(
-        xlim=(1.5, 10.5), ylim=(0.05, 0.95), xlabel="K", xticks=range(2, 11), yticks=[r / 10 for r in range(1, 10)]
-    )
+    axes.set(xlim=(1.5, 10.5), ylim=(0.05, 0.95), xlabel="K", xticks=KS, yticks=RS)
     clean(axes, grid=False)
     axes.spines[:].set_visible(False)
     return image
@@ -125,9 +134,14 @@ def _heatmap(axes: Axes, values: Any, contour: Sequence[tuple[float, float]]) ->
 # ---- wrap laws --------------------------------------------------------------------------------------------
 
 
-def wrap_figure(n: int, q: int, moduli: theory.Moduli, weights: theory.Weights, fill: Fill = "zero") -> Figure:
-    """How often a training label wraps: naive, aux (these moduli), ladder and sparse, with their means."""
-    rungs = resolve_method(n, "angular", method="ladder")
+def wrap_laws(
+    n: int, q: int, moduli: theory.Moduli, weights: theory.Weights, fill: Fill = "zero"
+) -> dict[str, tuple[str, list[float], float]]:
+    """How often a training label wraps: naive, aux (these moduli), ladder and sparse, in words, as a law, and its mean.
+
+    The laws are equally long: what no method reaches is cut off.
+    """
+    rungs = resolve_method(n, True, method="ladder")
     named = {
         "naive": ("naive: mod q", laws.wrap_law(n, q)),
         "aux": (f"aux: {_mixture_name(moduli, weights)}", laws.mixed_wrap_law(n, q, moduli, weights)),
@@ -135,11 +149,21 @@ def wrap_figure(n: int, q: int, moduli: theory.Moduli, weights: theory.Weights, 
         "sparse": ("sparse: mod q, fewer terms", laws.sparse_wrap_law(n, q, fill=fill)),
     }
     last = max(d for _, law in named.values() for d, p in enumerate(law) if p >= LEAST)
+    return {
+        name: (title, (law + [0.0] * last)[: last + 1], sum(d * p for d, p in enumerate(law)))
+        for name, (title, law) in named.items()
+    }
+
+
+def wrap_figure(n: int, q: int, moduli: theory.Moduli, weights: theory.Weights, fill: Fill = "zero") -> Figure:
+    """The wrap laws side by side, with their means."""
+    named = wrap_laws(n, q, moduli, weights, fill)
+    last = len(named["naive"][1]) - 1
     bar = 0.82 if last <= 60 else 1.0  # gaps between many bars would flicker
     figure = blank(11.2, 3.5)
-    for axes, (name, (title, law)) in zip(figure.subplots(1, 4, sharex=True, sharey=True), named.items(), strict=True):
-        axes.bar(range(last + 1), (law + [0.0] * last)[: last + 1], width=bar, color=COLOURS[name])
-        mean = sum(d * p for d, p in enumerate(law))
+    panels = figure.subplots(1, 4, sharex=True, sharey=True)
+    for axes, (name, (title, law, mean)) in zip(panels, named.items(), strict=True):
+        axes.bar(range(last + 1), law, width=bar, color=COLOURS[name])
         axes.axvline(mean, color=INK, linewidth=1.2, linestyle=(0, (4, 3)))
         axes.set_title(title, color=COLOURS[name])
         _name_mean(axes, mean, left=mean > 0.6 * last)

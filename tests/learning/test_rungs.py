@@ -8,6 +8,7 @@ import torch
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
 from auxmod.learning.engine import Ensemble
+from auxmod.learning.evaluation import asked
 from auxmod.learning.objective import Objective
 from auxmod.problem import labels
 from tiny import tiny
@@ -110,3 +111,28 @@ def test_settings_that_came_later_leave_names_alone() -> None:
     changed = tiny(augment="shift")
     assert RunConfig.from_dict(changed.to_dict()) == changed
     assert changed.hash != run.hash
+
+
+@pytest.mark.parametrize("settings", [{"k": 3, "r": 0.5}, {"embedding": "token", "k": 3, "r": 0.5}], ids=str)
+def test_asking_often_is_the_same_question(settings: dict[str, object]) -> None:
+    """A perfect model answers each way of asking alike; one wrong on single inputs is outvoted."""
+    configs = [tiny(n=3, q=q, **settings) for q in (7, 5)]
+    objective = Objective.of(configs, CPU)
+    q = objective.q[:, None]
+    x = torch.stack([torch.cartesian_prod(*[torch.arange(5)] * 3)] * 2)
+
+    def perfect(x: torch.Tensor) -> torch.Tensor:
+        answer = labels.residues(labels.sums(x), q)
+        if objective.model.angles:
+            return torch.cat([labels.points(answer, q), torch.randn(*answer.shape, 2)], -1)
+        return 9.0 * torch.nn.functional.one_hot(answer, 21) + torch.rand(*answer.shape, 21)
+
+    def flawed(x: torch.Tensor) -> torch.Tensor:
+        return perfect(torch.where((x[..., :1] == 2) & (x[..., 1:2] == 3), x + 1, x))
+
+    truth = labels.residues(labels.sums(x), q)
+    for model, alone in ((perfect, True), (flawed, False)):
+        once = labels.rounded(objective.decode(asked(model, objective, x, 1)), q)
+        often = labels.rounded(objective.decode(asked(model, objective, x, 9)), q)
+        assert torch.equal(once, truth) == alone
+        assert torch.equal(often, truth)

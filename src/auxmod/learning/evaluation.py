@@ -10,7 +10,7 @@ from torch import Tensor
 
 from auxmod.config import Distribution, Fill
 from auxmod.learning.objective import Objective
-from auxmod.problem import metrics, sampling
+from auxmod.problem import labels, metrics, rng, sampling
 
 
 @torch.no_grad()
@@ -25,6 +25,7 @@ def evaluate(
     distribution: Distribution = "uniform",
     fill: Fill = "zero",
     taus: tuple[float, ...] = metrics.TAUS,
+    asks: int = 1,
 ) -> list[dict[str, Any]]:
     """Each member's figures on ``samples`` inputs; ``forward`` maps x (E, B, N) to outputs (E, B, ·).
 
@@ -48,8 +49,26 @@ def evaluate(
             for q in set(qs)
         }
         x = torch.stack([drawn[q] for q in qs])
-        tally.add(objective.decode(forward(x)), x)
+        tally.add(objective.decode(asked(forward, objective, x, asks)), x)
     return tally.report(objective.model.angles)
+
+
+def asked(forward: Callable[[Tensor], Tensor], objective: Objective, x: Tensor, times: int) -> Tensor:
+    """The outputs for x (E, B, N), averaged over ``times`` ways of asking the same question.
+
+    With constants c_i, the same for all inputs and chosen in advance, f_q(x + c) − Σc is f_q(x) again (the random
+    self-reduction of Blum, Luby and Rubinfeld): the model's errors there are others, and average out.
+    """
+    outputs = forward(x)
+    if times == 1:
+        return outputs
+    total = objective.turned_back(outputs, torch.zeros_like(objective.q))
+    terms = torch.arange(x.shape[-1], device=x.device)
+    for ask in range(1, times):
+        c = rng.integers(rng.key(ask, "ask"), terms, objective.q[:, None]).to(x.dtype)
+        moved = (x + c[:, None]) % objective.q[:, None, None].to(x.dtype)
+        total = total + objective.turned_back(forward(moved), labels.sums(c))
+    return total / times
 
 
 def rows_at_once(hidden: int, n: int, outputs: int, members: int, device: torch.device) -> int:

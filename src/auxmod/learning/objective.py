@@ -134,6 +134,21 @@ class Objective:
         drawn = (u < upper) & (u >= torch.nn.functional.pad(upper[..., :-1], (1, 0)))
         return torch.where((draw == _DRAWS["expected"])[..., None], self.weights[:, None], drawn.float())
 
+    def turned_back(self, outputs: Tensor, by: Tensor) -> Tensor:
+        """Outputs (E, B, ·) to inputs whose sums are ``by`` (E,) larger → what they say of the inputs themselves.
+
+        Only what :meth:`decode` reads: the points of q and its harmonics, or the log-probabilities of q classes.
+        """
+        if not self.model.angles:
+            classes = torch.arange(outputs.shape[-1], device=outputs.device)
+            place = torch.where(classes < self.q[:, None], (classes + by[:, None]) % self.q[:, None], classes)
+            chosen = _first(outputs, self.q).log_softmax(-1)
+            return chosen.gather(-1, place[:, None].expand_as(outputs))
+        angle = labels.points(by[:, None] * self.harmonics % self.moduli, self.moduli)[:, None]
+        c, s = angle.unbind(-1)
+        x, y = outputs.view(*outputs.shape[:-1], -1, 2).unbind(-1)
+        return torch.stack((x * c + y * s, y * c - x * s), -1).flatten(-2)
+
     def decode(self, outputs: Tensor) -> Tensor:
         """The unrounded answer (E, B) in [0, q), float64: the best of q classes, or the first point's angle.
 

@@ -44,6 +44,7 @@ OTHER: dict[str, dict[str, Any]] = {
         "data_sha256": "ab",
         "epochs": 3,
         "batch": 100,
+        "optimiser": "muon",
         "lr": 1e-3,
         "warmup": 0.1,
         "beta1": 0.8,

@@ -20,7 +20,7 @@ from auxmod.errors import require
 
 FORMAT = 1
 """Version of the JSON form; a file of another version is refused, never guessed at."""
-LATER = {"harmonics", "asked", "augment", "readout"}
+LATER = {"harmonics", "asked", "augment", "readout", "optimiser"}
 """Settings added since the first results: left out of the JSON form at their defaults, so that old names hold."""
 
 MethodName = Literal["naive", "sparse", "aux", "ladder", "custom"]
@@ -34,6 +34,7 @@ Augment = Literal["none", "shift"]
 Readout = Literal["auto", "angles"]
 Pooling = Literal["cls", "mean", "max", "flatten", "first"]
 Activation = Literal["relu", "gelu"]
+Optimiser = Literal["adamw", "muon"]
 Precision = Literal["auto", "fp32", "tf32", "fp16", "bf16"]
 
 
@@ -185,12 +186,14 @@ class Training(Checked):
     """Passes over the training inputs, each in an order of its own."""
     batch: int = 250
     """Samples a step."""
+    optimiser: Optimiser = "adamw"
+    """adamw; or muon: Muon for the matrices of the blocks, AdamW for everything else."""
     lr: float = 3e-5
-    """Peak learning rate of AdamW."""
+    """Peak learning rate."""
     warmup: float = 0.05
     """Share of the steps over which the learning rate rises from 0; it then falls linearly to 0."""
     beta1: float = 0.9
-    """AdamW's decay of the mean gradient."""
+    """Decay of the mean gradient (Muon's momentum, too)."""
     beta2: float = 0.999
     """AdamW's decay of the mean squared gradient."""
     weight_decay: float = 0.1

@@ -64,7 +64,7 @@ def shape_of(config: RunConfig) -> tuple[Any, ...]:
     structure = tuple(getattr(m, f.name) for f in fields(m) if f.name != "init")
     table = config.problem.q if m.embedding == "token" else None
     rungs = (len(config.method.moduli), len(config.method.harmonics))
-    return (config.problem.n, table, rungs, structure, t.samples, t.batch, t.precision, t.test_samples)
+    return (config.problem.n, table, rungs, structure, t.samples, t.batch, t.precision, t.optimiser, t.test_samples)
 
 
 def make_encoder(configs: Sequence[RunConfig]) -> Encoder:
@@ -175,7 +175,7 @@ class Ensemble:
             torch._foreach_copy_([self.memory.views[name] for name in others], list(gradients))
             losses = losses.detach()
             scalars = self._fast_decide(self.state, self.memory, losses, self.step_number, self.hyper)
-            apply(self.state, self.memory, scalars)
+            apply(self.state, self.memory, scalars, self.training.optimiser)
             self.loss_sum.add_(losses)
             self.step_number.add_(1)
 

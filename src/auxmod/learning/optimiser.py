@@ -1,5 +1,7 @@
 """AdamW for E members in one pass: each with its own learning rate, schedule, clipping and loss scale.
 
+Where asked, `muon` steps the matrices instead.
+
 All parameters of an ensemble lie in one buffer (E, P), and so do their gradients and moments; an update is then
 a handful of elementwise operations, whatever the number of layers. A member whose gradient is not finite skips
 the step; what is per member is a scalar, so nothing here branches and all of it can be captured.
@@ -13,8 +15,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from auxmod.config import RunConfig
-from auxmod.learning import fused
+from auxmod.config import Optimiser, RunConfig
+from auxmod.learning import fused, muon
 
 EPSILON = 1e-8
 SCALE_START, SCALE_MAX, SCALE_GROWTH_STEPS = 2.0**12, 2.0**24, 1000
@@ -102,6 +104,8 @@ class Memory:
         self.half = None if dtype is None else master.new_zeros(len(master), sizes[0], dtype=dtype)
         self.one_pass = fused.kernels is not None and master.is_cuda
         """Whether the update is the kernel; an ensemble that falls back from kernels turns it off."""
+        self.matrices: dict[int, tuple[int, int]] = {}
+        """Where in a row each of the blocks' matrices starts, and its size."""
         self.halves: dict[str, Tensor] = {}
         self.views: dict[str, Tensor] = {}
         for group, gradients, offset in zip((matrices, rest), self.gradients, (0, sizes[0]), strict=True):
@@ -112,6 +116,8 @@ class Memory:
                 view.copy_(p.detach())
                 p.data = view
                 self.views[name] = gradients[:, start:end].view(p.shape)
+                if group is matrices:
+                    self.matrices[start] = (p.shape[1], p.shape[2])
                 if self.half is not None and group is matrices:
                     self.halves[name] = self.half[:, start:end].view(p.shape)
                 start = end
@@ -154,14 +160,17 @@ def decide(state: OptimiserState, memory: Memory, losses: Tensor, step: Tensor, 
 
 
 @torch.no_grad()
-def apply(state: OptimiserState, memory: Memory, scalars: Tensor) -> None:
+def apply(state: OptimiserState, memory: Memory, scalars: Tensor, optimiser: Optimiser = "adamw") -> None:
     """The part of an update that passes over the parameters, given each member's ``scalars`` (E, 8)."""
     start = 0
     for gradients in memory.gradients:
         part = slice(start, start := start + gradients.shape[1])
         p, m, v = (t[:, part] for t in (state.parameters, state.first, state.second))
         half = memory.half if part.start == 0 else None
-        if memory.one_pass:
+        if optimiser == "muon" and part.start == 0:
+            muon.update(p, m, gradients, scalars, memory.matrices)
+            memory.refresh()
+        elif memory.one_pass:
             fused.kernels.adamw(p, m, v, gradients, half, scalars, EPSILON)
         else:
             plain_adamw(p, m, v, gradients, half, scalars)

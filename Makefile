@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint unit pages clean
+.PHONY: demo test lint unit pages docs fuzz soak mutants reliability clean
 
 demo: $(VENV)/for-demo
 	$(BIN)/auxmod demo
@@ -24,6 +24,25 @@ unit: $(VENV)/for-tests
 pages: $(VENV)/for-tests
 	$(BIN)/python -m auxmod.reporting.pages
 
+# The pages as a web site in site/, which needs no network to read; a broken link is an error.
+docs: $(VENV)/for-tests
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs site
+
+# For longer than CI has time: fifty times the cases, new ones each time; a thousand kills, 5,000 runs, 50,000 steps;
+# every small change to the arithmetic. `reliability` measures what docs/reliability.md says.
+fuzz: $(VENV)/for-tests
+	FUZZ=50 $(BIN)/pytest tests/trust/test_fuzz.py
+
+soak: $(VENV)/for-tests
+	KILLS=1000 BITS=500 $(BIN)/pytest tests/trust/test_crash.py tests/trust/test_damage.py --timeout 7200
+	$(BIN)/pytest tests/trust/test_load.py -m soak
+
+mutants: $(VENV)/for-tests
+	$(BIN)/python scripts/mutants.py
+
+reliability: $(VENV)/for-tests
+	$(BIN)/python scripts/reliability.py
+
 # One environment serves both; it is brought up to date whenever the pins or the package's needs change.
 $(VENV)/for-demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -36,4 +55,4 @@ $(VENV)/for-tests: pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) build dist site

@@ -41,12 +41,9 @@ def figure(result: Mapping[str, Any]) -> Any:
     rows: list[Row] = sorted(result["rows"], key=lambda row: (row["n"], row["members"]))
     out = Figure(figsize=(10, 4), layout="constrained")
     left, right = out.subplots(1, 2, sharey=True)
-    fewest = min((row["members"] for row in rows), default=1)
-    smallest = [row for row in rows if row["members"] == fewest]
-    for key, name in CURVES.items():
-        shown = [row for row in smallest if key == "floor" or row[key]]
-        if shown:
-            _line(left, "n", shown, key, label=name)
+    fewest, smallest = _smallest(result)
+    for key, points in against_n(result).items():
+        left.plot(*zip(*points, strict=True), **_look(key), label=CURVES[key])
     for number, n in enumerate(sorted({row["n"] for row in rows}), len(CURVES)):
         several = [row for row in rows if row["n"] == n]
         if len(several) > 1:
@@ -61,14 +58,32 @@ def figure(result: Mapping[str, Any]) -> Any:
     return out
 
 
+def _smallest(result: Mapping[str, Any]) -> tuple[int, list[Row]]:
+    """The fewest members that were measured, and the rows of so many, by N."""
+    fewest = min((row["members"] for row in result["rows"]), default=1)
+    return fewest, sorted((row for row in result["rows"] if row["members"] == fewest), key=lambda row: int(row["n"]))
+
+
+def against_n(result: Mapping[str, Any]) -> dict[str, list[tuple[int, float]]]:
+    """(N, ms a step a member) of each curve that was measured, of the smallest ensembles."""
+    _, rows = _smallest(result)
+    curves = {
+        key: [(row["n"], _milliseconds(row, key)) for row in rows if key == "floor" or row[key]] for key in CURVES
+    }
+    return {key: points for key, points in curves.items() if points}
+
+
 def _milliseconds(row: Row, key: str) -> float:
     return float(row["ours"]["ms"] / row["floor_ratio"] if key == "floor" else row[key]["ms"])
 
 
 def _line(axes: Any, across: str, rows: Iterable[Row], key: str, **style: Any) -> None:
     points = [(row[across], _milliseconds(row, key)) for row in rows]
-    look = {"linestyle": ":"} if key == "floor" else {"marker": "o"}
-    axes.plot([x for x, _ in points], [y for _, y in points], **look, **style)
+    axes.plot([x for x, _ in points], [y for _, y in points], **_look(key), **style)
+
+
+def _look(key: str) -> dict[str, Any]:
+    return {"linestyle": ":"} if key == "floor" else {"marker": "o"}
 
 
 def _frame(axes: Any, label: str, title: str, ticks: Iterable[int]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from auxmod.experiments import recipes
+from auxmod.experiments import presets, recipes
 from auxmod.problem import theory
 from auxmod.reporting import results
 from auxmod.reporting.looks import FAINT, INK, blank
@@ -35,7 +35,7 @@ def grid_figure(preset: str, stored: results.Index) -> Figure:
     for number, ((embedding, size), grid) in enumerate(found.items()):
         half, (row, column) = number // 9, divmod(number % 9, 3)
         axes = figure.add_subplot(places[row, column + 4 * half])
-        image = heatmap(axes, grid, fontsize=6, chosen=recipes.PAPER_CHOICE[embedding][size])
+        image = heatmap(axes, grid, fontsize=6, chosen=presets.PAPER_CHOICE[embedding][size])
         axes.set_title(f"N = {size[0]}, q = {size[1]}", fontsize=9.5, color=INK)
         axes.set_xlabel("K" if row == 2 else "", color=INK)
         axes.set_ylabel("r" if column == 0 else "", rotation=0, color=INK)
@@ -52,7 +52,7 @@ def redbox_figure(preset: str, stored: results.Index) -> Figure:
     axes = figure.subplots()
     size = (64, 433)
     found = accuracies(preset, stored, {"angular": (size,)})["angular", size]
-    image = heatmap(axes, found, fontsize=9, chosen=recipes.PAPER_CHOICE["angular"][size])
+    image = heatmap(axes, found, fontsize=9, chosen=presets.PAPER_CHOICE["angular"][size])
     axes.set_title(f"angular embedding, N = {size[0]}, q = {size[1]}", fontsize=11, fontweight="bold", color=INK)
     axes.set(xlabel="K", ylabel="r, the weight of Kq")
     _scale(figure, image, [found], preset)
@@ -102,17 +102,23 @@ def heatmap(axes: Axes, grid: Grid, *, fontsize: float, chosen: tuple[int, float
 
 
 def _outline() -> tuple[list[float], list[float]]:
-    """The edges between cells inside the box and outside, as one line with gaps."""
+    """The box's edges, as one line with gaps."""
+    edges = box_edges(KS, RS)
+    xs = [x for (x0, _), (x1, _) in edges for x in (x0 + KS[0], x1 + KS[0], np.nan)]
+    return xs, [y for (_, y0), (_, y1) in edges for y in ((y0 + 1) / 10, (y1 + 1) / 10, np.nan)]
+
+
+def box_edges(ks: Sequence[int], rs: Sequence[float]) -> list[tuple[tuple[float, float], tuple[float, float]]]:
+    """The edges between cells inside the box and outside, each from point to point; cells are one wide, from 0."""
     low, high = BOX[0] - 1e-9, BOX[1] + 1e-9
-    inside = {(k, i) for k in KS for i, r in enumerate(RS, 1) if low <= theory.rho((1, k), (1 - r, r)) <= high}
-    xs: list[float] = []
-    ys: list[float] = []
-    for (k, i), (across, up) in itertools.product(inside, ((-1, 0), (1, 0), (0, -1), (0, 1))):
-        if (k + across, i + up) not in inside:
-            x, y, half = k + across / 2, (i + up / 2) / 10, (abs(up) / 2, abs(across) / 20)
-            xs += [x - half[0], x + half[0], np.nan]
-            ys += [y - half[1], y + half[1], np.nan]
-    return xs, ys
+    cells = itertools.product(enumerate(ks), enumerate(rs))
+    inside = {(i, j) for (i, k), (j, r) in cells if low <= theory.rho((1, k), (1 - r, r)) <= high}
+    edges = []
+    for (i, j), (across, up) in itertools.product(sorted(inside), ((-1, 0), (1, 0), (0, -1), (0, 1))):
+        if (i + across, j + up) not in inside:
+            x, y, dx, dy = i + across / 2, j + up / 2, abs(up) / 2, abs(across) / 2
+            edges.append(((x - dx, y - dy), (x + dx, y + dy)))
+    return edges
 
 
 def _scale(figure: Figure, image: Any, grids: Sequence[Grid], preset: str) -> None:

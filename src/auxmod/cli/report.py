@@ -1,0 +1,82 @@
+"""`auxmod report` and `auxmod view`: a store, or one run, as a web page of one file."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from auxmod.cli.display import console, print_json
+from auxmod.cli.options import RUN, SWITCH, WHOLE, Device, Json
+from auxmod.errors import require
+
+Force = Annotated[bool, SWITCH, Parameter(help="Overwrite what --out names.", group=RUN)]
+
+
+def report(
+    store: Annotated[
+        Path | None,
+        Parameter(
+            help="A directory of runs or results files, or one such file. [default: results/]", show_default=False
+        ),
+    ] = None,
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="The .html file to write.", group=RUN)] = Path("report.html"),
+    where: Annotated[
+        str | None, Parameter(help="Runs whose curves are drawn at first, such as method=aux,n=16.", group=RUN)
+    ] = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Write a store as a web page of one file: tables beside the paper's, heatmaps, curves, theory, speed, every run.
+
+    Example: auxmod report runs --out report.html
+    """
+    from auxmod.reporting import report, results, webpage
+
+    webpage.check(out, force)
+    html, entries = report.page(store or results.default_place(), where)
+    size = webpage.write(html, out)
+    if json:
+        return print_json({"page": str(out), "runs": len(entries), "bytes": size})
+    console().print(f"written: {out} ({len(entries):,} runs, {size / 1e6:.1f} MB)", markup=False)
+
+
+def view(
+    run: Path,
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="The .html file to write.", group=RUN)] = Path("view.html"),
+    samples: Annotated[int, WHOLE, Parameter(help="How many test inputs to ask it.", group=RUN)] = 2_000,
+    device: Device = "auto",
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Write one run as a web page of one file: its answers, errors, curve, and whether it found a circle.
+
+    Example: auxmod view runs/aux-n16-q97-… --out view.html
+
+    Parameters
+    ----------
+    run: Path
+        The run's directory.
+    """
+    from auxmod.reporting import run_page, webpage
+
+    require(samples >= 1, f"--samples is {samples}, but must be 1 or more.")
+    webpage.check(out, force)
+    from auxmod.experiments import catalogue
+    from auxmod.experiments.inspection import inspect
+    from auxmod.learning.trained import load
+
+    model = load(run, device)
+    (entry,), _ = catalogue.find(run)
+    if "scores" not in entry.row:  # not finished: as it is now
+        entry = dataclasses.replace(entry, row={**entry.row, "scores": model.evaluate(samples)})
+    size = webpage.write(run_page.page(entry, inspect(model, samples)), out)
+    if json:
+        return print_json({"page": str(out), "run": entry.name, "bytes": size})
+    console().print(f"written: {out} ({size / 1e6:.1f} MB)", markup=False)

@@ -1,0 +1,76 @@
+"""Looking into a trained model: its answers beside the truth, and whether it holds a circle. Plain numbers out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from auxmod.learning.model import Embedding
+from auxmod.learning.trained import TrainedModel
+from auxmod.problem import labels, sampling
+
+SHOWN = 1500
+"""Answers that are drawn one by one."""
+BINS = 101
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def inspect(model: TrainedModel, samples: int) -> dict[str, Any]:
+    """A model's answers to the first test inputs, and its inside: the token table, the read-out plane, or both."""
+    problem, device = model.config.problem, model.encoder.head.weight.device
+    source: dict[str, Any] = {"seed": sampling.TEST_SEED, "stream": "test", "start": 0, "count": samples}
+    x = sampling.uniform(**source, n=problem.n, q=problem.q, device=device)
+    truth = labels.residues(labels.sums(x), problem.q).cpu().numpy()
+    error = _signed(model.values(x.cpu().numpy()) - truth, problem.q)
+    counts, edges = np.histogram(error / problem.q, min(BINS, problem.q // 2 * 2 + 1), (-0.5, 0.5))
+    looked: dict[str, Any] = {"samples": samples, "truth": truth[:SHOWN].tolist(), "error": error[:SHOWN].tolist()}
+    looked |= {"counts": counts.tolist(), "edges": edges.tolist()}
+    if isinstance(model.encoder.embed, Embedding):
+        looked["table"] = circle_of_table(model.encoder.embed.weight[0].detach().double().cpu().numpy())
+    if model.config.model.angles:
+        looked["plane"] = read_out_plane(model, x[:SHOWN])
+    return looked
+
+
+def _signed(gap: Array, q: int) -> Array:
+    """The shorter way round the circle, ahead or behind."""
+    return (gap + q / 2) % q - q / 2
+
+
+@torch.no_grad()
+def read_out_plane(model: TrainedModel, x: torch.Tensor) -> dict[str, Any]:
+    """The points that are read as answers, and how far from the centre they lie: on the unit circle if all is well."""
+    points = model(x)[:, :2].double().cpu().numpy()
+    radius = np.hypot(*points.T)
+    return {"points": points.tolist(), "radius": float(radius.mean()), "spread": float(radius.std())}
+
+
+def circle_of_table(table: Array) -> dict[str, Any]:
+    """An embedding table (q, D) seen three ways: its two main directions, its spectrum over 0..q−1, its best ring.
+
+    A table that holds the residues as points of a circle, in any order a ↦ f·a mod q, has its variance in frequency f.
+    In the ring each token is placed by what the others say of that frequency: by its own, even noise would make one.
+    """
+    centred = table - table.mean(0)
+    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    waves = np.fft.rfft(centred, axis=0)[1:]
+    power = (np.abs(waves) ** 2).sum(1)
+    if len(table) % 2 == 0:
+        power[-1] /= 2  # the highest frequency of an even q has no mirror image
+    best = int(power.argmax())
+    phase = (best + 1) * np.arange(len(table)) % len(table) / len(table)
+    turn = np.exp(2j * np.pi * phase)
+    ring = (centred @ waves[best]).conj() - (centred**2).sum(1) * turn
+    ring /= np.abs(ring).mean()
+    return {
+        "pca": (left[:, :2] * sizes[:2]).tolist(),
+        "explained": (sizes[:2] ** 2 / (sizes**2).sum()).tolist(),
+        "shares": (power / power.sum()).tolist(),
+        "frequency": best + 1,
+        "phase": phase.tolist(),
+        "ring": np.stack((ring.real, ring.imag), 1).tolist(),
+        "order": float((ring * turn.conj()).mean().real),
+    }

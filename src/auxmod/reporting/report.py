@@ -1,0 +1,207 @@
+"""A store as one page: the paper's tables with ours beside, heatmaps, curves, theory, speed, and every run."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from auxmod.experiments.catalogue import Entry
+from auxmod.files import read_json
+from auxmod.reporting import charts, results, stored_runs, tables, webpage
+from auxmod.reporting.render import amount, layout
+from auxmod.reporting.tables import NEAR, Cell, Table
+
+PRESETS = ("paper", "best")
+SHOWN = ("table1a", "table1b", "table2", "table3", "configs")
+"""Tables of runs; those over K and r are heatmaps here, and the theory's have charts."""
+FULL = 30.0
+"""Points of difference that have the full tint."""
+
+
+def page(store: Path, where: str | None = None) -> tuple[str, list[Entry]]:
+    """The page of a store, and its runs; ``where`` chooses those whose curves are drawn at first."""
+    entries, notes = stored_runs.read(store)
+    stored = results.index(entry.row for entry in entries)
+    made = [tables.build(item, preset, stored) for item in SHOWN for preset in PRESETS]
+    grids, benches = stored_runs.grids(entries), _benches(store)
+    words, cells = _words(made)
+    data = {
+        "charts": {
+            **{f"grid{at}": charts.heatmap(grid) for at, grid in enumerate(grids)},
+            **{f"bench{at}": charts.bench(bench) for at, bench in enumerate(benches)},
+            **{"gap": charts.gap(), "rho": charts.rho(), "laws": charts.wraps(64, 433, 4, 0.3)},
+        },
+        "runs": stored_runs.packed(entries, store),
+        "chosen": stored_runs.telling(entries, where),
+        "cells": cells,
+    }
+    html = webpage.render(
+        "report.html",
+        title=f"auxmod: {store.resolve().name}",
+        headline=headline(made, entries),
+        tiles=list(tiles(made, entries, benches)),
+        tables=words,
+        grids=list(zip(grids, stored_runs.differing(grids), strict=True)),
+        gap=_plain(tables.build("gap", "paper", {})),
+        benches=[(bench["provenance"], _speed(bench)) for bench in benches],
+        notes=notes,
+        amount=amount,
+        zip=zip,
+        count=len(entries),
+        data=data,
+    )
+    return html, entries
+
+
+# ---- the headline -------------------------------------------------------------------------------------------
+
+
+def headline(made: Sequence[Table], entries: Sequence[Entry]) -> str:
+    """What the store shows, in one sentence."""
+    gains = _gains(made)
+    if gains:
+        wins = sum(gain > 0 for gain in gains)
+        return (
+            f"The auxiliary modulus beats sparse training in {wins} of {len(gains)} settings of the paper’s Table 1, "
+            f"by {statistics.fmean(gains):.1f} points of match accuracy on average."
+        )
+    best = next((entry for entry in entries if "scores" in entry.row), None)
+    if best is None:
+        return "No run in this store is finished yet."
+    values, scores = best.settings, best.row["scores"]
+    return (
+        f"The best of {len(entries):,} runs answers {100 * scores['match']:.1f} % of sums it has not seen, where "
+        f"guessing gives {100 * scores['chance']:.1f} %: {values['method']}, N = {values['n']}, q = {values['q']}."
+    )
+
+
+def tiles(made: Sequence[Table], entries: Sequence[Entry], benches: Sequence[Any]) -> Iterator[tuple[str, str]]:
+    """Figures, and what each is."""
+    counts = stored_runs.states(entries)
+    others = "".join(f", {number:,} {state}" for state, number in counts.items() if state != "done")
+    yield f"{counts.get('done', 0):,}", f"runs measured{others}"
+    cells = [cell for table in made for cell in table.cells]
+    gaps = [cell.difference for cell in cells if cell.difference is not None and cell.facts["metric"] != "gain"]
+    yield f"{sum(cell.ours is not None for cell in cells):,} of {len(cells):,}", "cells of the paper’s tables, run"
+    if gaps:
+        yield f"{sum(gap >= -NEAR for gap in gaps)} of {len(gaps)}", f"no more than {NEAR:g} points below the paper’s"
+    if gains := _gains(made):
+        yield f"{statistics.fmean(gains):+.1f}", "points, aux over sparse at equal data"
+    faster = [row["faster_than_compiled"] for bench in benches for row in bench["rows"] if row["faster_than_compiled"]]
+    if faster:
+        yield f"{max(faster):.0f}×", "faster at most than compiled PyTorch"
+
+
+def _gains(made: Sequence[Table]) -> list[float]:
+    """aux less sparse wherever Table 1 has both."""
+    gains = []
+    for table in made:
+        names = ("n", "q", "samples")
+        for group in tables.grouped(table.cells, names).values() if table.item in ("table1a", "table1b") else ():
+            found = {cell.facts["method"]: cell.ours for cell in group}
+            aux, sparse = found.get("aux"), found.get("sparse")
+            gains += [] if aux is None or sparse is None else [aux - sparse]
+    return gains
+
+
+# ---- tables -------------------------------------------------------------------------------------------------
+
+
+def _words(made: Sequence[Table]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Each table in words, a button for each figure of ours, and what the buttons tell."""
+    cells: list[dict[str, Any]] = []
+    return [_table(table, cells) for table in made], cells
+
+
+def _table(table: Table, cells: list[dict[str, Any]]) -> dict[str, Any]:
+    page = layout(table)
+    rows = []
+    for words, behind in zip(page.rows, page.cells, strict=True):
+        row = []
+        for word, cell, (_, head) in zip(words, behind, page.heads, strict=True):
+            told = cell is not None and head == table.ours
+            row.append({"word": word, **(_tint(cell, head) if cell else {}), **({"cell": len(cells)} if told else {})})
+            cells += [_told(table, cell, word)] if cell and told else []
+        rows.append(row)
+    run = sum(cell.ours is not None for cell in table.cells)
+    command = f"auxmod reproduce {table.item} --preset {table.preset}"
+    return _plain(table) | {"rows": rows, "run": run, "of": len(table.cells), "command": command}
+
+
+def _plain(table: Table) -> dict[str, Any]:
+    """A table's title, heads and words; heads are groups of columns with a name, and columns."""
+    page = layout(table)
+    groups: list[list[Any]] = []
+    for group, _ in page.heads:
+        if groups and groups[-1][0] == group:
+            groups[-1][1] += 1
+        else:
+            groups.append([group, 1])
+    rows = [[{"word": word} for word in row] for row in page.rows]
+    heads = [name for _, name in page.heads]
+    return {"title": table.title, "groups": groups, "heads": heads, "rows": rows, "labels": page.labels} | {
+        "notes": list(table.notes)
+    }
+
+
+def _tint(cell: Cell, head: str) -> dict[str, Any]:
+    """How a cell is coloured: the difference from the paper's, above or below."""
+    if head != "Δ" or cell.difference is None:
+        return {"dim": cell.ours is None and head != "paper"}
+    share = min(1.0, abs(cell.difference) / FULL)
+    return {"side": "above" if cell.difference > 0 else "below", "tint": round(55 * share)}
+
+
+def _told(table: Table, cell: Cell, word: str) -> dict[str, Any]:
+    """What pressing a figure tells: what it is of, the figures beside it, and its command."""
+    facts = {name: value for name, value in cell.facts.items() if value is not None and name != "metric"}
+    beside = {
+        "the paper’s": (cell.paper, ".1f"),
+        "difference": (cell.difference, "+.1f"),
+        "chance": (cell.chance, ".1f"),
+    }
+    figures = {name: format(value, form) for name, (value, form) in beside.items() if value is not None}
+    return {"facts": facts, "figures": {table.ours: word} | figures, "command": _command(table, cell)}
+
+
+def _command(table: Table, cell: Cell) -> str:
+    """The command that runs what this figure is made of."""
+    facts = cell.facts
+    sizes = "" if table.item == "configs" else f" --n {facts['n']} --q {facts['q']} --samples {facts['samples']}"
+    return f"auxmod reproduce {table.item} --preset {table.preset}{sizes} --method {facts['method']}"
+
+
+# ---- speed --------------------------------------------------------------------------------------------------
+
+
+def _benches(store: Path) -> list[dict[str, Any]]:
+    """The benchmarks beside the results: what `auxmod bench --out` wrote."""
+    place = store if store.is_dir() else store.parent
+    found = [read_json(path) for path in sorted(place.glob("bench*.json"))]
+    return [each for each in found if isinstance(each, dict) and {"rows", "provenance"} <= set(each)]
+
+
+SPEED = ("case", "ms a step, a member", "plain, compile + AMP", "faster", "than eager fp32", "× the floor", "GiB")
+
+
+def _speed(bench: Mapping[str, Any]) -> dict[str, Any]:
+    def word(value: float | None, form: str) -> str:
+        return "–" if value is None else format(value, form)
+
+    rows = []
+    for row in bench["rows"]:
+        compiled, peak = row["plain_compiled"] or {}, row["peak_bytes"]
+        figures = (
+            f"N = {row['n']}, {'one model' if row['members'] == 1 else str(row['members']) + ' models at once'}",
+            word(row["ours"]["ms"], ".2f"),
+            word(compiled.get("ms"), ".1f"),
+            word(row["faster_than_compiled"], ".1f") + "×",
+            word(row["faster_than_eager"], ".1f") + "×",
+            word(row["floor_ratio"], ".1f"),
+            word(None if peak is None else peak / 2**30, ".1f"),
+        )
+        rows.append([{"word": figure} for figure in figures])
+    title = f"What a training step costs on {bench['provenance']['device']}"
+    return {"title": title, "groups": [], "heads": SPEED, "rows": rows, "labels": 1, "notes": []}

@@ -1,0 +1,65 @@
+"""One run as a page: its answers on the circle, its errors, its learning, and what is inside the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from auxmod.experiments.catalogue import Entry
+from auxmod.reporting import charts, stored_runs, webpage
+
+
+def page(entry: Entry, looked: Mapping[str, Any]) -> str:
+    """The page of a run, with its scores in it, and what `experiments.inspection` saw of its model."""
+    scores, settings = entry.row["scores"], entry.settings
+    verdict, pictures = _inside(looked, settings["q"])
+    drawn = {"answers": charts.ring(looked["truth"], looked["error"], settings["q"])}
+    drawn |= {"errors": charts.histogram(looked["edges"], looked["counts"])}
+    drawn |= {name: picture for name, (_, picture) in pictures.items()}
+    headline = (
+        f"It adds {settings['n']} numbers mod {settings['q']:,} and is right on {100 * scores['match']:.1f} % of sums "
+        f"it has not seen; guessing gives {100 * scores['chance']:.2g} %."
+    )
+    tiles = [(f"{100 * scores['match']:.1f} %", f"match, of {scores['samples']:,} test inputs")]
+    tiles += [
+        (f"{100 * share:.1f} %", f"within {tau} of the circle; chance {100 * scores['tau_chance'][tau]:.1f} %")
+        for tau, share in scores["tau"].items()
+    ]
+    return webpage.render(
+        "view.html",
+        title=f"auxmod: {entry.path.resolve().name}",
+        headline=headline,
+        tiles=tiles,
+        verdict=verdict,
+        pictures=[(name, caption) for name, (caption, _) in pictures.items()],
+        drawn=len(looked["truth"]),
+        measured=looked["samples"],
+        data={"charts": drawn, "runs": stored_runs.packed([entry], entry.path), "chosen": [0]},
+    )
+
+
+def _inside(looked: Mapping[str, Any], q: int) -> tuple[list[str], dict[str, tuple[str, charts.Chart]]]:
+    """What the model's inside says, and pictures of it with their captions."""
+    said, pictures = [], {}
+    if plane := looked.get("plane"):
+        said.append(
+            f"The read-out puts its answers {plane['radius']:.2f} ± {plane['spread']:.2f} from the centre; one "
+            "that is sure of every answer puts them all at 1."
+        )
+        phase = [truth / q for truth in looked["truth"]]
+        drawn = charts.plane(plane["points"], phase, looked["truth"], circle=True)
+        pictures["plane"] = ("The read-out plane, coloured by the true residue", drawn)
+    if table := looked.get("table"):
+        share, noise = max(table["shares"]), 1 / len(table["shares"])
+        said.append(
+            f"The embedding’s strongest frequency is {table['frequency']}, with {100 * share:.1f} % of its variance; "
+            f"in noise each has about {100 * noise:.1f} %. Each token placed by what the others say of that frequency, "
+            f"they agree with a ring to {table['order']:.2f}: 1 is a perfect circle, 0 is noise."
+        )
+        both, names = 100 * sum(table["explained"]), range(q)
+        main = charts.plane(table["pca"], table["phase"], names, circle=False)
+        ring = charts.plane(table["ring"], table["phase"], names, circle=True)
+        pictures["ring"] = (f"The tokens by frequency {table['frequency']}, coloured by where they belong", ring)
+        pictures["pca"] = (f"The embedding’s two main directions, {both:.1f} % of its variance", main)
+        pictures["spectrum"] = ("The embedding’s Fourier spectrum over the residues", charts.spectrum(table["shares"]))
+    return said, pictures

@@ -1,0 +1,170 @@
+"""The runs of a store as a page shows them: packed tightly for its script, arranged over K and r, the telling ones."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from auxmod.experiments import catalogue
+from auxmod.experiments.catalogue import Entry
+
+MOST = 6
+"""Runs that are drawn at first."""
+LONG = 200
+"""Points of a learning curve that are enough to draw it."""
+PROBLEM = ("embedding", "n", "q", "samples")
+PAIR = {"k", "r", "moduli", "weights", "seed", "method"}
+"""What may differ between runs of one heatmap."""
+
+
+def read(store: Path) -> tuple[list[Entry], list[str]]:
+    """The runs of a store, each once, the best first; and a sentence for each thing in it that cannot be read."""
+    found, notes = catalogue.find(store)
+    once: dict[str, Entry] = {}
+    for entry in found:
+        known = once.get(entry.row["hash"])
+        if "scores" in entry.row or known is None or "scores" not in known.row:
+            once[entry.row["hash"]] = entry
+    return catalogue.arrange(list(once.values()), "match"), notes
+
+
+# ---- for the page's script ----------------------------------------------------------------------------------
+
+
+def packed(entries: Sequence[Entry], store: Path) -> dict[str, Any]:
+    """All that a page tells of each run. Thousands of runs share most values: each is written once."""
+    scores = [entry.row.get("scores", {}) for entry in entries]
+    return {
+        "run": columns([_name(entry, store) for entry in entries]),
+        "settings": columns([entry.settings for entry in entries]),
+        "figures": columns([_figures(entry) for entry in entries]),
+        "made": columns([entry.row.get("provenance", {}) for entry in entries]),
+        "curves": [_curve(entry) for entry in entries],
+        "wraps": [_buckets(each.get("by_wraps", [])) for each in scores],
+        "zeros": [_buckets(each.get("by_zeros", [])) for each in scores],
+    }
+
+
+def columns(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Records by column: the values that occur, and which of them each record has."""
+    packed = {}
+    for name in dict.fromkeys(name for record in records for name in record):
+        places: dict[str, int] = {}
+        at = [places.setdefault(json.dumps(record.get(name)), len(places)) for record in records]
+        packed[name] = {"values": [json.loads(value) for value in places], "at": at}
+    return packed
+
+
+def _name(entry: Entry, store: Path) -> dict[str, Any]:
+    inside = entry.path.is_dir() and entry.path.is_relative_to(store)
+    name = str(entry.path.relative_to(store)) if inside else entry.name
+    return {
+        "name": entry.path.resolve().name if name == "." else name,
+        "hash": entry.row["hash"],
+        "state": entry.state,
+        "failed": entry.row.get("failed"),
+    }
+
+
+def _figures(entry: Entry) -> dict[str, Any]:
+    """Accuracies as shares, each with its chance level."""
+    scores = entry.row.get("scores", {})
+    taus, chances = scores.get("tau", {}), scores.get("tau_chance", {})
+    figures = {"match": scores.get("match"), "chance": scores.get("chance"), "validation": entry.row.get("validation")}
+    figures |= {f"within {tau} of the circle": share for tau, share in taus.items()}
+    figures |= {f"chance of that at {tau}": share for tau, share in chances.items()}
+    return figures | {"test inputs": scores.get("samples")}
+
+
+def _curve(entry: Entry) -> list[list[float]]:
+    """Steps, and held-out accuracy in percent; of a long curve, evenly many points, the last among them."""
+    points = entry.curve()
+    points = points[:: -(1 + len(points) // LONG)][::-1]
+    return [[step for step, _ in points], [round(100 * share, 3) for _, share in points]]
+
+
+def _buckets(rows: Sequence[Mapping[str, int]]) -> list[list[int]]:
+    return [[row["bucket"], row["samples"], row["correct"]] for row in rows]
+
+
+def telling(entries: Sequence[Entry], where: str | None = None) -> list[int]:
+    """Which runs to draw at first: those asked for; or, of the problem with the most methods, the best of each kind."""
+    if where is not None:
+        asked = {id(entry) for entry in catalogue.select(entries, where)}
+        return [at for at, entry in enumerate(entries) if id(entry) in asked][:MOST]
+    problems: dict[tuple[Any, ...], list[int]] = {}
+    for at, entry in enumerate(entries):
+        if "scores" in entry.row:
+            problems.setdefault(tuple(entry.settings[name] for name in PROBLEM), []).append(at)
+    methods = [({entries[at].settings["method"] for at in group}, group) for group in problems.values()]
+    group = max(methods, key=lambda each: (len(each[0]), len(each[1])), default=(set(), []))[1]
+    kinds = {_key(entries[at], {"seed"}): at for at in reversed(group)}  # the best seed of each kind
+    ranked = sorted(kinds.values())
+    first = {entries[at].settings["method"]: at for at in reversed(ranked)}
+    return list(dict.fromkeys([*sorted(first.values()), *ranked]))[:MOST]
+
+
+def _key(entry: Entry, without: set[str]) -> str:
+    return json.dumps({name: value for name, value in entry.settings.items() if name not in without}, sort_keys=True)
+
+
+# ---- over K and r -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Runs that differ in K, r and seed alone."""
+
+    settings: Mapping[str, Any]
+    ks: list[int]
+    rs: list[float]
+    found: Mapping[tuple[int, float], list[float]]
+    """Match accuracies in percent at each (K, r), one a seed."""
+    chance: float
+
+    def means(self) -> list[list[float | None]]:
+        """r down, K across; None where nothing was run."""
+        return [
+            [statistics.fmean(self.found[k, r]) if (k, r) in self.found else None for k in self.ks] for r in self.rs
+        ]
+
+
+def grids(entries: Sequence[Entry]) -> list[Grid]:
+    """Every set of finished runs over at least two K and two r, by embedding, N and q."""
+    groups: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if "scores" in entry.row and entry.settings["k"] is not None:
+            groups.setdefault(_key(entry, PAIR), []).append(entry)
+    made = [_grid(group) for group in groups.values()]
+    wide = [grid for grid in made if len(grid.ks) > 1 and len(grid.rs) > 1]
+    return sorted(wide, key=lambda grid: [grid.settings[name] for name in PROBLEM] + [str(grid.settings)])
+
+
+def _grid(group: Sequence[Entry]) -> Grid:
+    found: dict[tuple[int, float], list[float]] = {}
+    for entry in group:
+        pair = entry.settings["k"], round(entry.settings["r"], 6)
+        found.setdefault(pair, []).append(100 * entry.row["scores"]["match"])
+    ks, rs = sorted({k for k, _ in found}), sorted({r for _, r in found})
+    settings = {name: value for name, value in group[0].settings.items() if name not in PAIR}
+    return Grid(settings, ks, rs, found, 100 * group[0].row["scores"]["chance"])
+
+
+def differing(grids: Sequence[Grid]) -> list[str]:
+    """What tells each grid apart beside its problem: the settings in which grids of one problem differ."""
+    words = []
+    for grid in grids:
+        rivals = [each for each in grids if all(each.settings[name] == grid.settings[name] for name in PROBLEM)]
+        names = [name for name in grid.settings if len({str(each.settings[name]) for each in rivals}) > 1]
+        words.append(", ".join(f"{name} {grid.settings[name]}" for name in names))
+    return words
+
+
+def states(entries: Sequence[Entry]) -> dict[str, int]:
+    """How many runs are done, failed, unfinished."""
+    return {state: len(list(same)) for state, same in itertools.groupby(sorted(entry.state for entry in entries))}

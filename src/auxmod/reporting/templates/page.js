@@ -1,0 +1,208 @@
+const byId = (id) => document.getElementById(id);
+const make = (tag, attributes, ...inside) => {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...inside); // strings become text, never HTML
+  return element;
+};
+const literal = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;"); // plotly reads some HTML
+
+// ---- charts: drawn when they come into view, in the page's colours ----
+
+const COLOURS = ["#e8743b", "#3b6fb6", "#2a9d8f", "#a34a7d", "#b8952a", "#6e7781"];
+const DASHES = [["solid", "solid"], ["dash", "dashed"], ["dot", "dotted"]]; // plotly's names, and CSS's
+const waiting = new Map();
+const drawn = new Set();
+const ink = () => getComputedStyle(document.body).color;
+const looks = () => {
+  const axis = { gridcolor: "rgba(128,128,128,.22)", linecolor: "rgba(128,128,128,.6)", zeroline: false, automargin: true };
+  const round = { gridcolor: axis.gridcolor, linecolor: axis.gridcolor };
+  return {
+    layout: {
+      font: { family: "system-ui, -apple-system, Segoe UI, Roboto, sans-serif", size: 13, color: ink() },
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", colorway: COLOURS,
+      margin: { l: 54, r: 12, t: 12, b: 46 }, hoverlabel: { font: { size: 13 } },
+      legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
+      xaxis: axis, yaxis: axis, polar: { angularaxis: round, radialaxis: round },
+    },
+  };
+};
+function draw(place, spec) {
+  const layout = { ...spec.layout, template: looks() };
+  Plotly.react(place, spec.data, layout, { displayModeBar: false, responsive: true, scrollZoom: false });
+  drawn.add(place);
+}
+const watcher = new IntersectionObserver((seen) => {
+  for (const { target, isIntersecting } of seen) if (isIntersecting) drawWaiting(target);
+}, { rootMargin: "400px" });
+function drawWaiting(place) {
+  const spec = waiting.get(place);
+  if (!spec) return;
+  waiting.delete(place);
+  watcher.unobserve(place);
+  draw(place, spec);
+}
+function show(place, spec) { // now where it is on the screen already, else when it comes there
+  if (drawn.has(place)) return draw(place, spec);
+  waiting.set(place, spec);
+  watcher.observe(place);
+}
+for (const place of document.querySelectorAll("[data-chart]")) show(place, data.charts[place.dataset.chart]);
+
+// ---- light, dark, paper ----
+
+const root = document.documentElement;
+const preference = matchMedia("(prefers-color-scheme: dark)");
+const isDark = () => (root.style.colorScheme || (preference.matches ? "dark" : "light")) === "dark";
+function recolour(colour) {
+  for (const place of drawn) Plotly.relayout(place, { "font.color": colour });
+}
+function setScheme(scheme) {
+  if (scheme) root.style.colorScheme = scheme;
+  byId("theme").setAttribute("aria-pressed", isDark());
+  recolour(ink());
+}
+const remembered = (() => { try { return localStorage.getItem("auxmod-scheme"); } catch { return null; } })();
+setScheme(remembered);
+byId("theme").addEventListener("click", () => {
+  setScheme(isDark() ? "light" : "dark");
+  try { localStorage.setItem("auxmod-scheme", root.style.colorScheme); } catch { /* a file may have no storage */ }
+});
+preference.addEventListener("change", () => setScheme(null));
+addEventListener("beforeprint", () => { [...waiting.keys()].forEach(drawWaiting); recolour("#1f2328"); });
+addEventListener("afterprint", () => recolour(ink()));
+
+// ---- the runs: packed by column, unpacked one at a time ----
+
+const runs = data.runs;
+const count = runs.curves.length;
+const record = (part, at) =>
+  Object.fromEntries(Object.entries(runs[part]).map(([name, column]) => [name, column.values[column.at[at]]]));
+const percent = (share) => (share == null ? "–" : `${(100 * share).toFixed(1)} %`);
+const shown = (value) => Array.isArray(value) ? value.map(shown).join(", ") || "–"
+  : typeof value === "number" ? String(Number(value.toPrecision(6))) : value === "" ? "–" : String(value);
+const pair = (s) => s.method + (s.k == null ? "" : ` K = ${s.k}, r = ${shown(s.r)}`);
+function describe(at) {
+  const s = record("settings", at);
+  return `${pair(s)} · ${s.embedding} · N = ${s.n}, q = ${s.q} · ${s.samples.toLocaleString("en")} samples · seed ${s.seed}`;
+}
+function varied(settings) { // the settings that differ, unless the method's name says so already
+  const methods = new Set(settings.map((s) => s.method)).size;
+  return Object.keys(settings[0] ?? {}).filter((name) => !["method", "k", "r"].includes(name)
+    && !(["moduli", "weights"].includes(name) && settings.every((s) => s.k != null || s.moduli.length === 1))
+    && new Set(settings.map((s) => JSON.stringify([s.method, s[name]]))).size > methods);
+}
+function labels(chosen) { // what tells them apart
+  const settings = chosen.map((at) => record("settings", at)), names = varied(settings);
+  const paired = new Set(settings.map(pair)).size > 1;
+  const made = settings.map((s) => [...(paired ? [pair(s)] : []), ...names.map((name) => `${name} ${shown(s[name])}`)].join(", "));
+  return chosen.map((at, i) => (made[i] && made.indexOf(made[i]) === made.lastIndexOf(made[i]) ? made[i] : record("run", at).name));
+}
+
+const chosen = new Set(data.chosen);
+function drawChosen() {
+  const all = [...chosen], names = labels(all);
+  const colour = (i) => COLOURS[i % COLOURS.length], dash = (i) => DASHES[Math.floor(i / COLOURS.length) % DASHES.length];
+  const look = (i) => ({ name: literal(names[i]), line: { color: colour(i), dash: dash(i)[0], width: 2.5 } });
+  byId("legend").replaceChildren(...(count > 1 ? names : []).map((name, i) => {
+    const mark = make("i", { "aria-hidden": "true" });
+    mark.style.borderTop = `3px ${dash(i)[1]} ${colour(i)}`;
+    return make("li", {}, mark, name);
+  }));
+  const chance = [...new Set(all.map((at) => record("figures", at).chance))].filter((share) => share != null)
+    .map((share) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: 100 * share, y1: 100 * share, line: { color: "#8b949e", width: 1, dash: "dot" } }));
+  const place = (id, traces, title) => {
+    const room = byId(id), bare = !traces.some((trace) => trace.x.length);
+    if (bare) drawn.delete(room) && Plotly.purge(room);
+    room.classList.toggle("empty", bare);
+    if (bare) return void (room.textContent = chosen.size ? "Not recorded for these runs." : "No run is ticked.");
+    if (!drawn.has(room)) room.textContent = "";
+    const whole = id !== "curves" && Math.max(...traces.map((trace) => trace.x.length)) < 13 ? { dtick: 1 } : {};
+    const axes = { xaxis: { title: { text: title }, rangemode: id === "curves" ? "tozero" : "normal", ...whole }, yaxis: { title: { text: "match (%)" }, range: [0, 102] } };
+    show(room, { data: traces, layout: { ...axes, shapes: chance, showlegend: false } });
+  };
+  const line = { type: "scatter", mode: "lines+markers", marker: { size: 5 } };
+  place("curves", all.map((at, i) => ({ ...line, ...look(i), x: runs.curves[at][0], y: runs.curves[at][1] })), "training steps");
+  for (const [id, title] of [["wraps", "wraps"], ["zeros", "zeros"]])
+    place(id, all.map((at, i) => ({
+      ...line, ...look(i), x: runs[id][at].map(([bucket]) => bucket), y: runs[id][at].map(([, samples, right]) => 100 * right / samples),
+      customdata: runs[id][at].map(([, samples]) => samples), hovertemplate: `%{x} ${title}: %{y:.1f} % of %{customdata:,} inputs<extra></extra>`,
+    })), title);
+}
+drawChosen();
+
+function facts(title, values, write = shown) {
+  const kept = Object.entries(values).filter(([, value]) => value !== null && value !== undefined);
+  if (!kept.length) return "";
+  const rows = kept.map(([name, value]) => make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, write(value, name))));
+  return make("table", { class: "facts" }, make("caption", {}, title), make("tbody", {}, ...rows));
+}
+const figure = (value, name) => (name === "test inputs" ? value.toLocaleString("en") : percent(value));
+const everything = (at) => make("div", { class: "columns" },
+  make("div", {}, facts("Run", record("run", at)), facts("Figures", record("figures", at), figure), facts("Where it was made", record("made", at))),
+  make("div", {}, facts("Configuration", record("settings", at))));
+
+// ---- one run's page ----
+
+if (byId("origin-facts")) byId("origin-facts").append(everything(0));
+
+// ---- the list of runs ----
+
+if (byId("list")) {
+  const PAGE = 40;
+  const said = ["embedding", "n", "q", "samples", "seed"];
+  const others = varied(Array.from({ length: count }, (_, at) => record("settings", at))).filter((name) => !said.includes(name));
+  const besides = (at) => others.map((name) => `${name} ${shown(record("settings", at)[name])}`).join(", ");
+  const words = Array.from({ length: count }, (_, at) => {
+    const s = record("settings", at), run = record("run", at);
+    return { exact: new Set(Object.entries({ ...s, ...run }).map(([name, value]) => `${name}=${shown(value)}`.toLowerCase())), text: `${run.name} ${run.hash} ${describe(at)}`.toLowerCase() };
+  });
+  let found = [], visible = 0;
+  const item = (at) => {
+    const tick = make("input", { type: "checkbox", "aria-label": `Draw ${describe(at)}` });
+    tick.checked = chosen.has(at);
+    tick.addEventListener("change", () => { tick.checked ? chosen.add(at) : chosen.delete(at); drawChosen(); });
+    const { state } = record("run", at), match = record("figures", at).match;
+    const details = make("details", {}, make("summary", {}, make("span", {}, describe(at), make("small", {}, besides(at))), make("b", {}, match == null ? state : percent(match))));
+    details.addEventListener("toggle", () => { if (details.open && details.children.length === 1) details.append(everything(at)); });
+    return make("li", {}, tick, details);
+  };
+  const grow = () => {
+    byId("list").append(...found.slice(visible, visible + PAGE).map(item));
+    visible = Math.min(found.length, visible + PAGE);
+    byId("more").hidden = visible === found.length;
+  };
+  const search = () => {
+    const asked = byId("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
+    const holds = ({ exact, text }) => asked.every((word) => (word.includes("=") ? exact.has(word) : text.includes(word)));
+    found = words.flatMap((each, at) => (holds(each) ? [at] : []));
+    visible = 0;
+    byId("list").replaceChildren();
+    byId("found").textContent = found.length === count ? `${count.toLocaleString("en")} runs` : `${found.length.toLocaleString("en")} of ${count.toLocaleString("en")} runs`;
+    grow();
+  };
+  byId("filter").addEventListener("input", search);
+  byId("more").addEventListener("click", grow);
+  search();
+
+  // ---- a figure of a table, and what is behind it ----
+
+  const about = byId("about");
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-cell]");
+    if (!button) return;
+    const cell = data.cells[button.dataset.cell];
+    byId("about-facts").replaceChildren(facts("In percent", cell.figures), facts("What it is of", cell.facts));
+    byId("about-command").textContent = cell.command;
+    byId("about-runs").onclick = () => {
+      const names = ["method", "embedding", "n", "q", "samples", "k", "r"].filter((name) => cell.facts[name] !== undefined);
+      byId("filter").value = names.map((name) => `${name}=${name === "method" && cell.facts.method === "expected" ? "aux" : shown(cell.facts[name])}`).join(" ");
+      about.close();
+      search();
+      byId("runs").scrollIntoView();
+      byId("filter").focus();
+    };
+    about.showModal();
+  });
+  byId("about-close").addEventListener("click", () => about.close());
+}

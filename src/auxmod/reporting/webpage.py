@@ -1,0 +1,52 @@
+"""One self-contained HTML file: a template, its data and plotly.js packed inside it. It asks no network for anything.
+
+Whatever comes from a file is escaped: Jinja2 escapes the text, the data is base64, and the page's own script writes
+text, never HTML.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from auxmod import __version__
+from auxmod.errors import UserError, require
+from auxmod.files import user_named, write_bytes
+
+
+def render(template: str, data: Mapping[str, Any], **values: Any) -> str:
+    """A template filled; ``data`` is for the page's script."""
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise UserError("A page needs Jinja2 and Plotly: install them with pip install 'auxmod[report]'.") from None
+    loader = FileSystemLoader(Path(__file__).with_name("templates"))
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    inside = {"plotly": _packed(get_plotlyjs()), "data": _packed(text)}
+    return made.get_template(template).render(version=__version__, **inside, **values)
+
+
+def _packed(text: str) -> str:
+    """A third of plotly.js's size, a tenth of the data's; every browser unpacks gzip."""
+    return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
+
+
+def check(out: Path, force: bool) -> None:
+    """Refuse a file that is not to be written, before anything is read or measured."""
+    require(out.suffix in (".html", ".htm"), f"--out is {out}, but must end in .html.")
+    require(force or not out.exists(), f"{out} exists already: choose another --out, or add --force to write it anew.")
+
+
+def write(page: str, out: Path) -> int:
+    """Write a page whole; its size in bytes."""
+    content = page.encode()
+    with user_named(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(out, content)
+    return len(content)

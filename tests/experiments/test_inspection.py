@@ -1,0 +1,45 @@
+"""Looking into a model: answers with the shorter error, and a circle seen where there is one, never in noise."""
+
+import numpy as np
+import pytest
+
+import auxmod
+from auxmod.experiments.inspection import circle_of_table, inspect
+from tiny import SETTINGS
+
+
+@pytest.mark.parametrize(("q", "frequency"), [(31, 5), (12, 1)])
+def test_a_circle_is_found_in_its_order(q: int, frequency: int) -> None:
+    turn = 2 * np.pi * frequency * np.arange(q) / q
+    plane = np.random.default_rng(0).normal(size=(2, 16))
+    seen = circle_of_table(np.cos(turn)[:, None] * plane[0] + np.sin(turn)[:, None] * plane[1] + 3.0)
+    assert seen["frequency"] == frequency
+    assert seen["shares"][frequency - 1] == pytest.approx(1)
+    assert sum(seen["explained"]) == pytest.approx(1)
+    assert seen["order"] > 0.9
+    assert seen["phase"] == pytest.approx((frequency * np.arange(q) % q / q).tolist())
+
+
+def test_noise_has_no_circle() -> None:
+    """Although its strongest frequency was chosen from the same noise."""
+    random = np.random.default_rng(1)
+    seen = [circle_of_table(random.normal(size=(97, 256))) for _ in range(5)]
+    assert all(abs(each["order"]) < 0.5 for each in seen)
+    assert all(max(each["shares"]) < 3 / 48 for each in seen)
+    assert all(sum(each["shares"]) == pytest.approx(1) for each in seen)
+
+
+@pytest.mark.parametrize("settings", [{"embedding": "angular"}, {"embedding": "token"}])
+def test_a_models_answers_are_beside_the_truth(settings: dict[str, str]) -> None:
+    model = auxmod.train(**SETTINGS, **settings)
+    seen = inspect(model, 200)
+    truth, error = np.array(seen["truth"]), np.array(seen["error"])
+    assert len(truth) == len(error) == sum(seen["counts"]) == 200
+    assert np.abs(error).max() <= 3.5
+    right = np.round(truth + error) % 7 == truth
+    assert right.mean() == pytest.approx(model.evaluate(200)["match"])
+    assert ("table" in seen, "plane" in seen) == (settings["embedding"] == "token", settings["embedding"] == "angular")
+    if "plane" in seen:
+        points = np.array(seen["plane"]["points"])
+        answers = np.arctan2(points[:, 1], points[:, 0]) / (2 * np.pi) * 7 % 7
+        assert answers == pytest.approx((truth + error) % 7, abs=1e-4)

@@ -1,0 +1,227 @@
+"""The report of a store: its figures are the store's, it stands alone, and 2,000 runs neither slow nor swell it."""
+
+import json
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+import pytest
+
+import made_up
+from auxmod.cli import main
+from auxmod.experiments import recipes
+from auxmod.experiments.store import Results, Run, result_row
+from auxmod.reporting import charts, report, run_page, stored_runs, webpage
+from tiny import tiny
+
+EVIL = "</script><img src=x onerror=alert(1)>"
+
+
+def cells(*items: str) -> list[dict[str, Any]]:
+    runs = {run.hash: run for item in items for run in recipes.cells(item, ("paper",))}
+    return made_up.rows(runs.values())
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Table 1b and the 24 pairs of one setting, a failed run, and one whose origin is hostile."""
+    path = tmp_path_factory.mktemp("store")
+    pairs = [recipes.wanted("paper", "aux", (64, 433), "angular", 100_000, k=k, r=r).run for k, r in recipes.SEARCHED]
+    rows = [*cells("table1b"), *made_up.rows(pairs)]
+    rows.append(result_row(tiny(lr=1e30), None, {}, failed=f"It failed. {EVIL}"))
+    rows.append(made_up.row(tiny(method="naive"), 0.25) | {"provenance": {"command": EVIL}})
+    Results(path / "runs.jsonl").append(rows)
+    return path
+
+
+@pytest.fixture(scope="module")
+def page(store: Path) -> str:
+    return report.page(store)[0]
+
+
+def test_the_tables_hold_the_stores_figures(store: Path, page: str) -> None:
+    run = recipes.wanted("paper", "aux", (16, 97), "angular", 100_000).run
+    means = [100 * made_up.likely(with_seed(run, seed)) for seed in range(3)]
+    assert f">{sum(means) / 3:.1f} ± " in page
+    assert "54 of 54 run" in page
+    assert "0 of 128 run" in page
+    assert re.search(r"beats sparse training in \d+ of 18 settings", page)
+
+
+def with_seed(run: Any, seed: int) -> Any:
+    return type(run).from_dict(run.to_dict() | {"seed": seed})
+
+
+def test_a_figure_names_its_command(store: Path) -> None:
+    entries, _ = stored_runs.read(store)
+    made = report.tables.build("table1b", "paper", report.results.index(entry.row for entry in entries))
+    words, told = report._words([made])
+    buttons = [cell["cell"] for row in words[0]["rows"] for cell in row if "cell" in cell]
+    assert buttons == list(range(54)) == list(range(len(told)))
+    first = told[0]
+    assert first["command"] == "auxmod reproduce table1b --preset paper --n 16 --q 97 --samples 100000 --method aux"
+    assert first["figures"]["the paper’s"] == "98.9"
+    assert first["facts"] == {"embedding": "angular", "n": 16, "q": 97, "samples": 100_000, "method": "aux"} | {
+        "k": 5,
+        "r": 0.4,
+    }
+    assert main([*first["command"].split()[1:], "--dry-run"]) == 0
+
+
+def test_differences_are_tinted_by_side_and_size() -> None:
+    cell = report.Cell(facts={}, paper=50.0, ours=20.0)
+    assert report._tint(cell, "Δ") == {"side": "below", "tint": 55}
+    assert report._tint(report.Cell(facts={}, paper=50.0, ours=53.0), "Δ") == {"side": "above", "tint": 6}
+    assert "side" not in report._tint(cell, "ours")
+
+
+def test_the_page_stands_alone_and_escapes(page: str) -> None:
+    assert not re.findall(r"""(?:src|href)=(?!"#|"data:)\S*""", page)
+    assert "url(" not in page
+    assert "@import" not in page
+    assert EVIL not in page
+    assert len(page.encode()) < 8_000_000
+
+
+def test_every_chart_is_one_that_plotly_knows() -> None:
+    truth, error = [0, 3, 6], [0.0, 1.0, -3.4]
+    pairs = {(k, r): [10.0 * k, 5.0] for k in (4, 5) for r in (0.1, 0.2)} | {(6, 0.2): [3.0]}
+    settings = {"embedding": "angular", "n": 16, "q": 97}
+    grid = stored_runs.Grid(settings, [4, 5, 6], [0.1, 0.2], pairs, 1.0)
+    row = {"n": 8, "members": 1, "plain_eager": None, "plain_compiled": {"ms": 9.0}, "ours": {"ms": 1.0}}
+    bench = charts.bench({"rows": [row | {"floor_ratio": 2.0}]})
+    made = [charts.heatmap(grid), charts.gap(), charts.rho(), charts.wraps(4, 7, 2, 0.5), bench]
+    made += [charts.ring(truth, error, 7), charts.histogram([-0.5, 0.0, 0.5], [3, 4])]
+    made += [charts.plane([[0.0, 1.0]], [0.5], [3], circle=True), charts.spectrum([0.2, 0.8])]
+    for each in made:
+        go.Figure(json.loads(json.dumps(each, allow_nan=False)))  # raises where a name or value is wrong
+    assert made[0]["data"][0]["z"] == [[22.5, 27.5, None], [22.5, 27.5, 3.0]]
+    assert [trace["name"] for trace in bench["data"]] == [
+        charts.bench_figure.CURVES[n] for n in list(charts.bench_figure.CURVES)[1:]
+    ]
+
+
+def test_grids_are_runs_that_differ_in_k_r_and_seed_alone(store: Path) -> None:
+    entries, notes = stored_runs.read(store)
+    (grid,) = stored_runs.grids(entries)
+    assert not notes
+    assert (grid.ks, grid.rs) == (list(range(4, 10)), [0.1, 0.2, 0.3, 0.4])
+    assert (grid.settings["n"], grid.settings["q"]) == (64, 433)
+    assert len(grid.found[4, 0.3]) == 3  # the paper's own pair was run with three seeds
+    assert stored_runs.differing([grid]) == [""]
+
+
+def test_a_run_that_is_kept_twice_counts_once(tmp_path: Path) -> None:
+    finished = made_up.row(tiny(), 0.5)
+    Run.create(tmp_path / "begun", tiny())
+    Results(tmp_path / "a.jsonl").append([finished])
+    Results(tmp_path / "b.jsonl").append([finished | {"validation": 0.75}])
+    (entry,), _ = stored_runs.read(tmp_path)
+    assert (entry.state, entry.summary["validation"]) == ("done", 0.75)
+
+
+def test_packed_runs_unpack_to_what_they_were() -> None:
+    records: list[dict[str, Any]] = [{"a": 1, "b": [1, 2]}, {"a": 1.0, "b": None}, {"a": True}]
+    packed = stored_runs.columns(records)
+    found = [{name: column["values"][column["at"][i]] for name, column in packed.items()} for i in range(3)]
+    assert found == [{"a": 1, "b": [1, 2]}, {"a": 1.0, "b": None}, {"a": True, "b": None}]
+    assert [type(each["a"]) for each in found] == [int, float, bool]
+
+
+def test_a_long_curve_is_thinned_to_its_end() -> None:
+    curve = [{"step": step, "loss": 1.0, "accuracy": step / 1000} for step in range(1, 1001)]
+    rows = [result_row(tiny(), None, {}, curve=curve[:3]), result_row(tiny(), None, {}, curve=curve)]
+    short, long = stored_runs.packed([stored_runs.Entry(Path("x"), row) for row in rows], Path("x"))["curves"]
+    assert short == [[1, 2, 3], [0.1, 0.2, 0.3]]
+    assert 100 <= len(long[0]) <= stored_runs.LONG
+    assert (long[0][-1], long[1][-1]) == (1000, 100.0)
+
+
+def test_the_runs_drawn_are_those_asked_for_or_the_best_of_each_method(store: Path) -> None:
+    entries, _ = stored_runs.read(store)
+    drawn = [entries[at] for at in stored_runs.telling(entries)]
+    assert {"aux", "sparse", "naive"} <= {entry.settings["method"] for entry in drawn}
+    assert len({(entry.settings["n"], entry.settings["q"]) for entry in drawn}) == 1
+    asked = [entries[at].settings for at in stored_runs.telling(entries, "method=naive,n=16")]
+    assert asked
+    assert all(each["method"] == "naive" and each["n"] == 16 for each in asked)
+
+
+def test_a_store_without_results_is_a_page_too(tmp_path: Path) -> None:
+    Run.create(tmp_path / "begun", tiny())
+    (tmp_path / "log.jsonl").write_text('{"tried": "<b>"}\n')
+    page, entries = report.page(tmp_path)
+    assert "No run in this store is finished yet." in page
+    assert "1 left out" in page
+    assert len(entries) == 1
+
+
+@pytest.mark.slow
+def test_two_thousand_runs_are_quick_and_light(tmp_path: Path) -> None:
+    runs = {run.hash: run for item in ("table1a", "table1b", "grid") for run in recipes.cells(item)}
+    rows = [made_up.row(run) for run in list(runs.values())[:2000]]
+    for row in rows:
+        row["scores"]["by_wraps"] = [{"bucket": b, "samples": 900 + b, "correct": 300 + 7 * b} for b in range(40)]
+        row["provenance"] = {"command": "auxmod reproduce grid --preset both", "seconds": row["validation"]}
+    Results(tmp_path / "runs.jsonl").append(rows)
+    began = time.process_time()
+    assert main(["report", str(tmp_path), "--out", str(tmp_path / "report.html")]) == 0
+    assert time.process_time() - began < 10
+    assert (tmp_path / "report.html").stat().st_size < 8_000_000
+
+
+# ---- the command --------------------------------------------------------------------------------------------
+
+
+def test_the_command_writes_and_overwrites_only_when_told(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "deep" / "report.html"
+    assert main(["report", str(store), "--out", str(out), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said == {"page": str(out), "runs": said["runs"], "bytes": out.stat().st_size}
+    assert main(["report", str(store), "--out", str(out)]) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert main(["report", str(store), "--out", str(out), "--force"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["report", "nowhere", "--out", "x.html"], "There is no store nowhere"),
+        (["report", ".", "--out", "x.txt"], "must end in .html"),
+        (["report", ".", "--out", "x.html", "--where", "nonsense"], "--where is 'nonsense'"),
+        (["view", "nowhere", "--out", "x.html"], "nowhere is not a run"),
+        (["view", ".", "--samples", "0"], "--samples is 0"),
+    ],
+)
+def test_wrong_use_is_a_sentence(
+    arguments: list[str],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    assert sentence in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    with pytest.raises(webpage.UserError, match=r"pip install 'auxmod\[report\]'"):
+        webpage.render("report.html", {})
+
+
+def test_a_runs_page_says_what_was_seen() -> None:
+    entry = stored_runs.Entry(Path(f"runs/{EVIL}"), made_up.row(tiny(), 0.75))
+    looked: dict[str, Any] = {"samples": 2, "truth": [0, 6], "error": [0.1, -3.0], "edges": [-0.5, 0.5], "counts": [2]}
+    looked["plane"] = {"points": [[1.0, 0.0], [0.0, 0.5]], "radius": 0.75, "spread": 0.25}
+    page = run_page.page(entry, looked)
+    assert "adds 4 numbers mod 7 and is right on 75.0\u00a0%" in page
+    assert "0.75 ± 0.25 from the centre" in page
+    assert EVIL not in page

@@ -1,0 +1,37 @@
+"""`auxmod serve`: the store in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from auxmod.cli.display import console
+from auxmod.cli.options import WHOLE
+from auxmod.cli.runs import STORE
+from auxmod.errors import require
+
+
+def serve(
+    store: Annotated[Path, Parameter(help="A directory of runs and results files, or one results file.")] = STORE,
+    /,
+    *,
+    host: Annotated[str, Parameter(help="The address to listen on; any but loopback asks for a token.")] = "127.0.0.1",
+    port: Annotated[int, WHOLE, Parameter(help="The port; 0 takes any free one.")] = 8097,
+) -> None:
+    """Show a store in the browser while its runs go, with a playground to try its models.
+
+    The page is for this machine alone unless --host says otherwise; it then opens only with the token that is printed.
+    """
+    require(0 <= port < 2**16, f"--port is {port}, but must lie in 0..65535.")
+    from auxmod.serving.server import Server
+
+    with Server(store, host, port) as server:
+        out = console()
+        out.print(f"{store} is served at", server.url, markup=False, soft_wrap=True)
+        out.print("Ctrl-C ends it.")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            out.print("Ended.")

@@ -1,0 +1,91 @@
+"""Who may ask: pages of this server alone, under its own name, and with its token where others can reach it.
+
+A page of another site that the user happens to visit can send requests to 127.0.0.1, or have its own name point there:
+its origin, or the host it asks for, gives it away.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import re
+import socket
+from dataclasses import dataclass
+from email.message import Message
+
+HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?")
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
+
+
+class RefusedError(Exception):
+    """A request that is not answered: an HTTP status and the sentence why."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status, self.sentence = status, sentence
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The names under which the server is asked, and the secret it wants to hear."""
+
+    names: frozenset[str]
+    any_address: bool
+    """Whether every numeric address is one of its names: where it listens on all of them."""
+    token: str | None
+    cookie: str
+    """The cookie that carries the token."""
+
+    def admit(self, headers: Message, *, navigation: bool) -> None:
+        """Let a request in, or raise :class:`RefusedError`. ``navigation``: to the page, linked from anywhere."""
+        host = self._host(headers)
+        origin, site = headers.get("Origin"), headers.get("Sec-Fetch-Site", "same-origin")
+        ours = origin in (None, f"http://{host}", f"https://{host}")
+        if not ours or not (navigation or site in ("same-origin", "none")):
+            raise RefusedError(403, "This server answers its own pages only, not those of another site.")
+        if self.token and not self._knows_token(headers):
+            raise RefusedError(401, "Open the address that auxmod serve has printed: it carries the token.")
+
+    def _host(self, headers: Message) -> str:
+        given = headers.get_all("Host", [])
+        match = HOST.fullmatch(given[0].strip()) if len(given) == 1 else None
+        if not match:
+            raise RefusedError(400, "The request must name its host, once.")
+        name = match[1].lower()
+        if name not in self.names and not (self.any_address and _is_address(name)):
+            raise RefusedError(
+                403, "This server is not known by that name: use the address that auxmod serve has printed."
+            )
+        return match[0].lower()
+
+    def _knows_token(self, headers: Message) -> bool:
+        said = [part.strip() for part in headers.get("Cookie", "").split(";")]
+        return any(
+            self.is_token(part.removeprefix(f"{self.cookie}=")) for part in said if part.startswith(f"{self.cookie}=")
+        ) or self.is_token(headers.get("Authorization", "").removeprefix("Bearer "))
+
+    def is_token(self, said: str) -> bool:
+        return self.token is not None and hmac.compare_digest(said.encode(), self.token.encode())
+
+
+def gate_of(host: str, port: int, token: str) -> Gate:
+    """The gate of a server on this host: loopback needs no token."""
+    name = f"[{host}]" if ":" in host else host.lower()
+    if is_loopback(host):
+        return Gate(LOOPBACK | {name}, False, None, "")
+    everywhere = _is_address(name) and ipaddress.ip_address(host).is_unspecified
+    names = {name} | ({"localhost", socket.gethostname().lower()} if everywhere else set())
+    return Gate(frozenset(names), everywhere, token, f"auxmod-{port}")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach it."""
+    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True

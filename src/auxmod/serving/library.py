@@ -1,0 +1,269 @@
+"""What the page shows of a store: its runs, their curves and its sweeps, read again only where a file has changed.
+
+Every run has an id and a version. A client says which version it has seen and how many points of which curves it
+has, and gets what is new since, so that many clients cost little more than one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from auxmod.config import RunConfig
+from auxmod.errors import UserError, require
+from auxmod.experiments import catalogue, claims
+from auxmod.experiments.catalogue import Entry
+from auxmod.experiments.store import CONFIG, METRICS, PROVENANCE, RESULT, Run
+from auxmod.files import read_json, sha256
+
+MODEL = "model.safetensors"
+REST, SHARE = 1.0, 0.01
+"""Seconds between two looks at the store, and the most of the time that is spent on them."""
+NOTES = 20
+"""How many of the things that cannot be read are named."""
+FRESH = 60.0
+"""A run that is not done and has written to its curve in the last so many seconds is going."""
+SHOWN = ("method", "n", "q", "k", "r", "embedding", "samples", "seed", "match", "chance")
+
+UNREADABLE = (OSError, LookupError, TypeError, ValueError)
+"""What a file that is not as it should be may lead to; one bad place must not take the page down."""
+
+Signature = tuple[tuple[int, int] | None, ...]
+Point = tuple[int, float | None, float | None]
+"""Step, loss, held-out accuracy."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A run as the page knows it."""
+
+    id: str
+    row: dict[str, Any]
+    curve: list[Point]
+    model: Path | None = None
+    """The directory with its checkpoint, where it has one."""
+    version: int = 0
+
+
+Sweep = tuple[list[Item], list[dict[str, Any]]]
+"""The cells in training, and how far the whole is."""
+
+
+class Library:
+    """A store, watched. Its methods may be called by many threads."""
+
+    def __init__(self, store: Path) -> None:
+        self.store = store
+        self.version = self.first = time.time_ns() // 1_000_000  # later than any that a client has of a server before
+        self.items: dict[str, Item] = {}
+        self.gone: dict[str, int] = {}
+        """Runs that are no more, and the version they went with."""
+        self.sweeps: list[dict[str, Any]] = []
+        self.notes: list[str] = []
+        self._read: dict[Path, tuple[Signature, list[Item] | str]] = {}
+        self._training: dict[Path, dict[str, Path]] = {}
+        self._standing: dict[Path, tuple[tuple[Any, ...], Sweep]] = {}
+        self._looking, self._next_look = threading.Lock(), 0.0
+        require(store.exists(), f"There is no store {store}: name a directory of runs or a results file.")
+        self.look()
+
+    def news(self, since: int, have: Mapping[str, int]) -> dict[str, Any]:
+        """What is new to one who has seen version ``since`` and has so many points of each curve."""
+        self.look()
+        version, items, seen = self.version, self.items, since if since >= self.first else 0
+        curves = {id: _points(items[id], count) for id, count in have.items() if id in items}
+        return {
+            "version": version,
+            "anew": seen == 0,
+            "rows": [item.row for item in items.values() if item.version > seen],
+            "gone": [id for id, version in self.gone.items() if version > seen > 0],
+            "curves": {id: curve for id, curve in curves.items() if curve is not None},
+            "sweeps": self.sweeps,
+            "notes": self.notes,
+        }
+
+    def model(self, id: str) -> Path | None:
+        """Where the checkpoint of a run is."""
+        item = self.items.get(id)
+        return item.model if item else None
+
+    def look(self) -> None:
+        """Read what has changed, unless that was done just now or another thread is at it."""
+        if time.monotonic() < self._next_look or not self._looking.acquire(blocking=False):
+            return
+        try:
+            began = time.monotonic()
+            self._update()
+            took = time.monotonic() - began
+            self._next_look = began + took + max(REST, took / SHARE)
+        finally:
+            self._looking.release()
+
+    def _update(self) -> None:
+        found, notes, sweeps = dict[str, Item](), list[str](), list[dict[str, Any]]()
+        places = _places(self.store)
+        for path in places:
+            items = self._items(path)
+            if isinstance(items, str):
+                notes.append(items)
+                continue
+            if path.is_file():
+                training, standing = self._sweep(path, items)
+                items, sweeps = [*items, *training], sweeps + standing
+            found |= {item.id: _stated(item, path) for item in items}
+        self._read = {path: self._read[path] for path in places}
+        self._publish(found)
+        more = [f"And {len(notes) - NOTES} more."] if len(notes) > NOTES else []
+        self.sweeps, self.notes = sweeps, notes[:NOTES] + more
+
+    def _items(self, path: Path) -> list[Item] | str:
+        """The runs of a place, or the sentence why there are none."""
+        signature = _signature(path)
+        if path not in self._read or self._read[path][0] != signature:
+            try:
+                read: list[Item] | str = [self._item(entry) for entry in catalogue.find(path)[0]]
+            except UserError as error:
+                read = str(error)
+            except UNREADABLE as error:
+                read = f"{path} cannot be shown ({type(error).__name__}: {error})."
+            self._read[path] = (signature, read)
+        return self._read[path][1]
+
+    def _item(self, entry: Entry) -> Item:
+        """A run directory, or a row of a results file."""
+        if entry.path.is_dir():
+            model = entry.path if (entry.path / MODEL).is_file() else None
+            return self._made(entry, Run(entry.path).curve(), model)
+        return self._made(entry, entry.row.get("curve", []))
+
+    def _made(self, entry: Entry, points: list[dict[str, Any]], model: Path | None = None) -> Item:
+        name, run, summary = self._name(entry.path), entry.row["hash"], entry.summary
+        id = sha256(os.fsencode(entry.path), b"" if entry.path.is_dir() else run.encode())[:16]
+        curve = [(point["step"], point.get("loss"), point.get("accuracy")) for point in points]
+        measured = [accuracy for _, _, accuracy in curve if accuracy is not None]
+        row = {setting: summary[setting] for setting in SHOWN} | {
+            "id": id,
+            "validation": measured[-1] if measured else summary["validation"],
+            "hash": run,
+            "name": name if entry.path.is_dir() else f"{name} {run}",
+            "state": entry.state,
+            "failed": entry.row.get("failed"),
+            "step": curve[-1][0] if curve else 0,
+            "steps": RunConfig.from_dict(entry.row["config"]).training.steps,
+            "points": len(curve),
+            "playable": model is not None,
+        }
+        json.dumps([row, curve], allow_nan=False)  # what JSON cannot say must not reach the page
+        return Item(id, row, curve, model)
+
+    def _name(self, path: Path) -> str:
+        return path.name if path == self.store else str(path.relative_to(self.store))
+
+    def _publish(self, found: dict[str, Item]) -> None:
+        """Give what has changed the next version."""
+        version, old = self.version + 1, self.items
+        fresh = {id for id, item in found.items() if id not in old or old[id].row != item.row}
+        gone = old.keys() - found.keys()
+        self.items = {
+            id: replace(item, version=version if id in fresh else old[id].version) for id, item in found.items()
+        }
+        self.gone = {id: at for id, at in self.gone.items() if id not in found} | dict.fromkeys(gone, version)
+        if fresh or gone:
+            self.version = version
+
+    # -- sweeps -----------------------------------------------------------------------------------------------
+
+    def _sweep(self, results: Path, items: list[Item]) -> Sweep:
+        """The cells of a results file that are in training, and how far the sweep is; nothing where none goes on."""
+        directory = claims.directory_of(results)
+        if not directory.is_dir():
+            return [], []
+        with contextlib.suppress(OSError):  # deleted just now
+            if (seen := claims.watched(results)) is not None:
+                self._training[results] = seen
+        going = self._training.get(results, {})
+        files = [directory / claims.PLAN, *sorted(set(going.values()))]
+        key = (self._read[results][0], *going.items(), *map(_stamp, files))
+        if results not in self._standing or self._standing[results][0] != key:
+            self._standing[results] = (key, self._read_sweep(results, items, going))
+        return self._standing[results][1]
+
+    def _read_sweep(self, results: Path, items: list[Item], claimed: Mapping[str, Path]) -> Sweep:
+        plan = claims.planned(claims.directory_of(results))
+        scored = {item.row["hash"]: item.row["state"] for item in items}
+        going = {run: log for run, log in claimed.items() if scored.get(run) != "done"}
+        if not plan and not going:
+            return [], []
+        cells = plan.keys() or scored.keys() | going.keys()
+        states = [scored[run] for run in cells if run in scored and run not in going]
+        training = list(self._in_training(results, going, plan))
+        standing: dict[str, Any] = {"name": self._name(results), "cells": len(cells), "going": len(going)}
+        standing |= {state: states.count(state) for state in ("done", "failed")}
+        standing["begun"] = sum(item.row["step"] / item.row["steps"] for item in training)
+        return training, [standing]
+
+    def _in_training(self, results: Path, going: Mapping[str, Path], plan: Mapping[str, Any]) -> Iterator[Item]:
+        logs = {path: _log(path) for path in set(going.values())}
+        for run, path in going.items():
+            step, curves = logs[path]
+            with contextlib.suppress(*UNREADABLE):  # a search announces no plan, and a plan may be damaged
+                item = self._made(Entry(results, {"hash": run, "config": plan[run]}), curves.get(run, []))
+                yield replace(item, row=item.row | {"state": "going", "step": min(step, item.row["steps"])})
+
+
+def _log(path: Path) -> tuple[int, dict[str, list[dict[str, Any]]]]:
+    """The step of an ensemble in training as of its last checkpoint, and its curves by the runs' hashes."""
+    try:
+        log = read_json(path)
+        return int(log["step"]), dict(zip(log["members"], log["curves"], strict=True))
+    except UNREADABLE:  # not saved yet, or not whole
+        return 0, {}
+
+
+def _places(store: Path) -> list[Path]:
+    """The run directories and results files of a store."""
+    if store.is_file() or (store / CONFIG).is_file():
+        return [store]
+    found: list[Path] = []
+    for directory, _, files in os.walk(store):
+        if CONFIG in files:
+            found.append(Path(directory))
+        found += [Path(directory, name) for name in files if name.endswith(".jsonl") and name != METRICS]
+    return sorted(found)
+
+
+def _signature(path: Path) -> Signature:
+    """Differs when a file of the place has been written to."""
+    files = [path] if path.is_file() else [path / each for each in (CONFIG, METRICS, RESULT, PROVENANCE, MODEL)]
+    return tuple(_stamp(file) for file in files)
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+def _stated(item: Item, path: Path) -> Item:
+    """With when a directory was last written to, and whether its run is going: it is not done and writes its curve."""
+    stamp = _stamp(path / METRICS) or _stamp(path)
+    if stamp is None or path.is_file():
+        return item
+    written = stamp[0] / 1e9
+    going = item.row["state"] == "unfinished" and item.curve and time.time() - written < FRESH
+    return replace(item, row=item.row | {"written": round(written)} | ({"state": "going"} if going else {}))
+
+
+def _points(item: Item, count: int) -> dict[str, Any] | None:
+    """The points after the first ``count``; all of them where the curve is now shorter, None where nothing is new."""
+    start = count if 0 <= count <= len(item.curve) else 0
+    return {"from": start, "points": item.curve[start:]} if start != count or start < len(item.curve) else None

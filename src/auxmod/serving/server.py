@@ -1,0 +1,274 @@
+"""The HTTP server: a fixed set of addresses, bounded in size, time and connections. Standard library only.
+
+No path of a request ever becomes a path on disk: pages are read once at the start, and runs are named by their ids.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import secrets
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from pathlib import Path
+from socketserver import TCPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from auxmod.errors import UserError
+from auxmod.serving.answers import Answers
+from auxmod.serving.gate import RefusedError, gate_of
+from auxmod.serving.library import Library
+
+BODY = 64 * 1024
+"""The longest body of a request, in bytes."""
+SECONDS = 30.0
+"""A request has come whole by then, and its answer is taken; an idle connection is kept as long."""
+CONNECTIONS = 200
+CURVES = 32
+"""The most curves asked for at once."""
+KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+Reply = tuple[str, bytes]
+"""A kind of content, and the content."""
+
+
+class Server(ThreadingHTTPServer):
+    """The pages of one store, on one address."""
+
+    daemon_threads, block_on_close, request_queue_size = True, False, CONNECTIONS
+
+    def __init__(self, store: Path, host: str, port: int) -> None:
+        self.library, self.answers = Library(store), Answers()
+        self.slots = threading.BoundedSemaphore(CONNECTIONS)
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            super().__init__((host, port), Handler)
+        except (OSError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or error
+            cure = "choose another --port, or 0 for any free one"
+            raise UserError(f"Nothing can be served at {host}, port {port} ({why}): {cure}.") from None
+        self.host, self.port = host, int(self.socket.getsockname()[1])
+        self.gate = gate_of(host, self.port, secrets.token_urlsafe(24))
+        self.static = pages()
+        self.gets: Mapping[str, Callable[[str], Reply]] = {"/api/news": self.news}
+        self.posts: Mapping[str, Callable[[Any], Reply]] = {"/api/answer": self.answer}
+
+    @property
+    def url(self) -> str:
+        """The address to open, with the token where there is one."""
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{name}:{self.port}/" + (f"?token={self.gate.token}" if self.gate.token else "")
+
+    def server_bind(self) -> None:
+        TCPServer.server_bind(self)  # HTTPServer's own asks the network for this machine's name, which may take long
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self.slots.acquire(blocking=False):
+            return super().process_request(request, client_address)
+        with contextlib.suppress(OSError):
+            request.send(b"HTTP/1.1 503 Too many connections\r\nRetry-After: 5\r\nContent-Length: 0\r\n\r\n")
+        self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.slots.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A connection that breaks off is nobody's business; what is wrong here is answered in `Handler.respond`."""
+
+    # -- what is answered -------------------------------------------------------------------------------------
+
+    def news(self, query: str) -> Reply:
+        """What is new: `since` is a version, `curve` an id and how many points of it are there already."""
+        try:
+            asked = parse_qs(query, max_num_fields=CURVES + 1)
+            since = int(asked.get("since", ["0"])[0])
+            have = {id: int(count) for id, _, count in (each.partition(":") for each in asked.get("curve", []))}
+        except ValueError:
+            raise RefusedError(400, f"Ask for since=VERSION and at most {CURVES} times curve=ID:POINTS.") from None
+        return _json({"store": str(self.library.store), **self.library.news(since, have)})
+
+    def answer(self, asked: Any) -> Reply:
+        """A model's answer to numbers."""
+        run, x = (asked.get("run"), asked.get("x")) if isinstance(asked, dict) else (None, None)
+        if not isinstance(run, str) or not isinstance(x, list) or not all(type(each) is int for each in x):
+            raise RefusedError(400, 'Send {"run": ID, "x": [whole numbers]}.')
+        directory = self.library.model(run)
+        if directory is None:
+            raise RefusedError(404, "There is no run of that id with a checkpoint.")
+        return _json(self.answers.ask(directory, x))
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    server: Server
+    protocol_version, server_version, sys_version = "HTTP/1.1", "auxmod", ""
+    disable_nagle_algorithm = True
+    deadline = 0.0
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile = io.BufferedReader(_Timed(self))
+
+    def handle_one_request(self) -> None:
+        self.deadline = time.monotonic() + SECONDS
+        super().handle_one_request()
+
+    def do_GET(self) -> None:
+        self.respond(self._get)
+
+    def do_POST(self) -> None:
+        self.respond(self._post)
+
+    def respond(self, reply: Callable[[str, str], Reply | None]) -> None:
+        """Answer, or say in a sentence why not."""
+        try:
+            if made := reply(*_address(self.path)):
+                self._send(200, *made)
+        except RefusedError as refusal:
+            self.send_error(refusal.status, refusal.sentence)
+        except UserError as error:
+            self.send_error(422, str(error))
+        except ConnectionError:
+            self.close_connection = True
+        except TimeoutError:
+            self.send_error(408, f"The request has not come whole within {SECONDS:g} seconds.")
+        except Exception:
+            traceback.print_exc()
+            self.send_error(500, "The server could not answer; where it runs, it says why.")
+
+    def _get(self, path: str, query: str) -> Reply | None:
+        gate, token = self.server.gate, parse_qs(query).get("token", [""])[0] if path == "/" else ""
+        if token and gate.is_token(token):  # into a cookie, out of the address and its history
+            self._send(303, "text/plain", b"", {"Location": "/", "Set-Cookie": _cookie(gate.cookie, token)})
+            return None
+        gate.admit(self.headers, navigation=path == "/")
+        if path in self.server.static:
+            return self.server.static[path]
+        if path not in self.server.gets:
+            raise self._unknown(path, self.server.posts, "POST")
+        return self.server.gets[path](query)
+
+    def _post(self, path: str, _: str) -> Reply:
+        self.server.gate.admit(self.headers, navigation=False)
+        if path not in self.server.posts:
+            raise self._unknown(path, {**self.server.static, **self.server.gets}, "GET")
+        return self.server.posts[path](self._body())
+
+    def _unknown(self, path: str, others: Mapping[str, Any], method: str) -> RefusedError:
+        return (
+            RefusedError(405, f"Use {method}.")
+            if path in others
+            else RefusedError(404, "There is no such address here.")
+        )
+
+    def _body(self) -> Any:
+        if self.headers.get_content_type() != "application/json":  # which another site's form cannot send
+            raise RefusedError(415, "Send JSON, with Content-Type: application/json.")
+        lengths = self.headers.get_all("Content-Length", [])
+        if len(lengths) != 1 or "Transfer-Encoding" in self.headers:
+            raise RefusedError(411, "Say with Content-Length how long the body is.")
+        if not (lengths[0].isascii() and lengths[0].isdigit()):
+            raise RefusedError(400, "Content-Length must be a whole number.")
+        if len(lengths[0]) > 9 or int(lengths[0]) > BODY:
+            raise RefusedError(413, f"The body may have at most {BODY} bytes.")
+        try:
+            return json.loads(self.rfile.read(int(lengths[0])))
+        except (ValueError, RecursionError):
+            raise RefusedError(400, "The body is not JSON.") from None
+
+    def _send(self, status: int, kind: str, body: bytes, headers: dict[str, str] | None = None) -> None:
+        self.connection.settimeout(SECONDS)
+        self.send_response(status)
+        for name, value in (
+            HEADERS | {"Content-Type": kind, "Content-Length": str(len(body))} | (headers or {})
+        ).items():
+            self.send_header(name, value)
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """As JSON, and then hang up: what else the client has sent is not worth understanding."""
+        self.close_connection, self.request_version = True, self.protocol_version  # a status line even to nonsense
+        status = HTTPStatus.METHOD_NOT_ALLOWED if code == HTTPStatus.NOT_IMPLEMENTED else HTTPStatus(code)
+        headers = {"Allow": "GET, POST"} if status == HTTPStatus.METHOD_NOT_ALLOWED else {}
+        with contextlib.suppress(OSError):
+            self._send(status, *_json({"error": message or status.phrase}), headers)
+            self._drain()
+
+    def _drain(self) -> None:
+        """Hear the client out for a moment: hanging up on one that is still talking would lose it the answer."""
+        self.connection.shutdown(socket.SHUT_WR)
+        self.deadline = time.monotonic() + 1.0
+        while self.rfile.read1(BODY):
+            pass
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: a page that polls would fill the terminal."""
+
+
+class _Timed(io.RawIOBase):
+    """What a connection sends, until the deadline of the request: a client that drips cannot hold a thread."""
+
+    def __init__(self, handler: Handler) -> None:
+        self.handler = handler
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self.handler.deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self.handler.connection.settimeout(left)
+        return int(self.handler.connection.recv_into(buffer))
+
+
+def _address(target: str) -> tuple[str, str]:
+    """Path and query of what was asked for."""
+    try:
+        address = urlsplit(target)
+    except ValueError:
+        raise RefusedError(400, "This is not an address.") from None
+    return address.path, address.query
+
+
+def _json(value: Any) -> Reply:
+    """In ASCII: a file's name need not be Unicode."""
+    return "application/json", json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
+def pages() -> dict[str, Reply]:
+    """What the package brings, by its address."""
+    found = (files("auxmod.serving") / "static").iterdir()
+    read = {file.name: (KINDS[Path(file.name).suffix], file.read_bytes()) for file in found}
+    return {f"/{name.removeprefix('index.html')}": reply for name, reply in read.items()}
+
+
+def _cookie(name: str, token: str) -> str:
+    return f"{name}={token}; HttpOnly; SameSite=Lax; Path=/"

@@ -1,0 +1,22 @@
+// What the others are made of. Text is only ever set as text: nothing that a file says becomes markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export const $ = (id) => document.getElementById(id);
+
+function made(node, attributes, text) {
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+
+export const element = (name, text, attributes = {}) => made(document.createElement(name), attributes, text);
+export const shape = (name, attributes, text) => made(document.createElementNS(SVG, name), attributes, text);
+export const percent = (share) => (share === null || share === undefined ? "–" : `${(100 * share).toFixed(1)} %`);
+
+export function brief(row) {
+  const pair = row.k === null ? "" : ` K=${row.k} r=${row.r}`;
+  return `${row.method} N=${row.n} q=${row.q}${pair} seed ${row.seed}`;
+}
+
+export const described = (row) => `${brief(row)}, ${row.embedding}, ${row.samples.toLocaleString("en")} samples`;

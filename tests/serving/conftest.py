@@ -1,0 +1,28 @@
+"""A store with a run in it that nobody trained, and the server on it."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from auxmod.experiments.store import Run
+from auxmod.serving.server import Server
+from served import served
+from tiny import tiny
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A run that is going: four steps of it are logged."""
+    run = Run.create(tmp_path / "runs" / "one", tiny())
+    for step in range(1, 5):
+        run.log({"step": step, "loss": 1 / step, "accuracy": 0.1 * step})
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Server]]:
+    """Starts servers that end with the test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda store, host="127.0.0.1": stack.enter_context(served(store, host))

@@ -1,0 +1,173 @@
+"""What the page hears of a store: everything once, then what has changed, and never a file that has not."""
+
+import fcntl
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from auxmod.errors import UserError
+from auxmod.experiments import catalogue, claims
+from auxmod.experiments.store import Results, Run, append_result, result_row
+from auxmod.experiments.sweep import run_sweep
+from auxmod.serving import library as module
+from auxmod.serving.library import Library
+from made_up import row
+from tiny import tiny
+
+
+@pytest.fixture(autouse=True)
+def restless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks at the store whenever it is asked."""
+    monkeypatch.setattr(module, "REST", 0.0)
+    monkeypatch.setattr(module, "SHARE", 1e9)
+
+
+def names(news: dict[str, Any]) -> dict[str, str]:
+    return {each["name"]: each["state"] for each in news["rows"]}
+
+
+def test_a_run_is_going_while_it_writes_then_unfinished_then_done(store: Path) -> None:
+    library = Library(store)
+    first = library.news(0, {})
+    assert names(first) == {"one": "going"}
+    assert library.news(first["version"], {})["rows"] == []
+    os.utime(store / "one" / "metrics.jsonl", (1, 1))
+    second = library.news(first["version"], {})
+    assert names(second) == {"one": "unfinished"}
+    Run(store / "one").finish(row(tiny())["scores"])
+    third = library.news(second["version"], {})
+    assert names(third) == {"one": "done"}
+    assert third["rows"][0]["match"] == pytest.approx(row(tiny())["scores"]["match"])
+
+
+def test_a_curve_comes_in_pieces_and_anew_where_it_was_cut(store: Path) -> None:
+    library = Library(store)
+    (id,) = library.items
+    assert library.news(0, {id: 4})["curves"] == {}
+    Run(store / "one").log({"step": 5, "loss": None})
+    assert library.news(0, {id: 4})["curves"] == {id: {"from": 4, "points": [(5, None, None)]}}
+    Run(store / "one").rewind(2)
+    assert [p[0] for p in library.news(0, {id: 5})["curves"][id]["points"]] == [1, 2]
+    assert library.news(0, {"unknown": 0})["curves"] == {}
+
+
+def test_what_is_deleted_is_gone_and_what_is_unchanged_is_not_read_again(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Run.create(store / "two", tiny(seed=1))
+    library = Library(store)
+    read: list[Path] = []
+    find = catalogue.find
+    monkeypatch.setattr(catalogue, "find", lambda path: (read.append(path), find(path))[1])
+    version = library.news(0, {})["version"]
+    shutil.rmtree(store / "two")
+    news = library.news(version, {})
+    assert (len(news["gone"]), news["rows"], read) == (1, [], [])
+    Run(store / "one").log({"step": 5, "loss": 0.1})
+    assert names(library.news(version, {})) == {"one": "going"}
+    assert read == [store / "one"]
+
+
+def test_one_who_comes_from_another_server_begins_anew(store: Path) -> None:
+    library = Library(store)
+    assert library.news(library.first - 1, {})["anew"]
+    assert not library.news(library.version, {})["anew"]
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("config.json", b"{"),
+        ("config.json", b"[]"),
+        ("metrics.jsonl", b"nonsense\n{}\n"),
+        ("metrics.jsonl", b'{"step": 1, "loss": NaN}\n{"step": 2, "loss": 1}\n'),
+        ("result.json", b'{"match": NaN}'),
+        ("result.json", b"3"),
+    ],
+)
+def test_a_damaged_place_is_a_note_and_the_others_are_shown(file: str, content: bytes, store: Path) -> None:
+    Run.create(store / "two", tiny(seed=1))
+    (store / "two" / file).write_bytes(content)
+    (store / "bad.jsonl").write_bytes(b"nonsense\n")
+    news = Library(store).news(0, {})
+    assert "one" in names(news)
+    assert "two" not in names(news)
+    assert len(news["notes"]) == 2
+    assert any("two" in note for note in news["notes"])
+
+
+def test_no_store_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="There is no store"):
+        Library(tmp_path / "nothing")
+
+
+def test_a_results_file_alone_is_a_store(tmp_path: Path) -> None:
+    append_result(tmp_path / "r.jsonl", row(tiny()))
+    library = Library(tmp_path / "r.jsonl")
+    (shown,) = library.news(0, {})["rows"]
+    assert (shown["name"], shown["state"]) == (f"r.jsonl {tiny().hash}", "done")
+    assert shown["points"] == 18
+    assert library.model(shown["id"]) is None
+
+
+# -- sweeps ---------------------------------------------------------------------------------------------------
+
+
+def test_a_sweep_in_training_shows_its_cells_and_how_far_it_is(tmp_path: Path) -> None:
+    results, cells = tmp_path / "s.jsonl", [tiny(seed=seed) for seed in range(6)]
+    append_result(results, row(cells[0]))
+    append_result(results, result_row(cells[1], None, {}, failed="It diverged."))
+    directory = claims.directory_of(results)
+    claims.announce(directory, {cell.hash: cell.to_dict() for cell in cells})
+    claim = claims.take(directory, [cell.hash for cell in cells[2:4]])
+    curves = [[{"step": 3, "loss": 0.5, "accuracy": 0.25}], []]
+    claim.log.write_text(json.dumps({"members": list(claim.members), "curves": curves, "step": 9}))
+    library = Library(tmp_path)
+    news = library.news(0, {})
+    standing = {"name": "s.jsonl", "cells": 6, "going": 2, "done": 1, "failed": 1, "begun": 2 * 9 / 18}
+    assert news["sweeps"] == [standing]
+    assert sorted(names(news).values()) == ["done", "failed", "going", "going"]
+    (going,) = (each for each in news["rows"] if each["hash"] == cells[2].hash)
+    assert (going["step"], going["steps"], going["validation"]) == (9, 18, 0.25)
+    assert library.items[going["id"]].curve == [(3, 0.5, 0.25)]
+    claim.forget()
+    claim.release()
+    assert library.news(0, {})["sweeps"][0]["going"] == 0
+    claims.tidy(directory, ())
+    assert library.news(0, {})["sweeps"] == []
+
+
+def test_watching_takes_nothing_and_waits_for_nobody(tmp_path: Path) -> None:
+    results = tmp_path / "s.jsonl"
+    append_result(results, row(tiny()))
+    directory = claims.directory_of(results)
+    claim = claims.take(directory, ["a"])
+    assert claims.watched(results) == {"a": claim.log}
+    assert claims.held(directory) == {"a"}
+    os.close(claim.descriptor)  # as its death would
+    assert claims.watched(results) == {}
+    assert list(directory.glob("*.lock")), "only who holds the results file takes a dead claim away"
+    with open(results, "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert claims.watched(results) is None
+    assert Results(results).refresh()
+
+
+def test_a_sweep_says_what_it_will_train_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    results, cells = tmp_path / "s.jsonl", [tiny(seed=0), tiny(seed=1)]
+    plans = [claims.planned(claims.directory_of(results)) for _ in run_sweep(cells, results, torch.device("cpu"))]
+    assert plans[0] == {cell.hash: cell.to_dict() for cell in cells}
+    assert not claims.directory_of(results).exists()
+
+
+def test_the_plan_grows_and_a_damaged_one_is_no_plan(tmp_path: Path) -> None:
+    claims.announce(tmp_path / "d", {"a": 1})
+    claims.announce(tmp_path / "d", {"b": 2})
+    assert claims.planned(tmp_path / "d") == {"a": 1, "b": 2}
+    (tmp_path / "d" / "plan").write_bytes(b"[")
+    assert claims.planned(tmp_path / "d") == {}

@@ -1,0 +1,162 @@
+"""Fifty pages that poll do not slow a run down.
+
+What the server takes from a run is the processor's time it uses, so that is bounded here, for a moment. At the desk,
+`python tests/serving/test_load.py` trains for two minutes while the pages come and go every few seconds, and says how
+much more of the processor's time a step cost while they were there: unlike the clock's, that is a run's own even on a
+machine that does other things beside.
+"""
+
+import contextlib
+import http.client
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from auxmod.experiments.store import Run
+from auxmod.serving.library import Library
+from auxmod.serving.server import pages
+from auxmod.settings import build
+
+CLIENTS, EVERY = 50, 2.0
+"""As many pages, each asking as often as ours does (`app.js`)."""
+SHARE = 0.03
+
+
+@contextlib.contextmanager
+def server(store: Path) -> Iterator[tuple[int, int]]:
+    """The process and port of a server."""
+    command = [sys.executable, "-m", "auxmod", "serve", str(store), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            address = process.stdout.readline().split()[-1]
+            yield process.pid, int(address.rstrip("/").rpartition(":")[2])
+        finally:
+            process.terminate()
+
+
+def processor_seconds(pid: int) -> float:
+    """User and system time of a process, all its threads."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Pages:
+    """Clients that follow one curve as a page does, in one thread each."""
+
+    def __init__(self, port: int, curve: str, count: int = CLIENTS) -> None:
+        self.port, self.curve, self.there, self.ended = port, curve, threading.Event(), threading.Event()
+        self.points = [0] * count
+        self.answers = 0
+        self.threads = [threading.Thread(target=self._follow, args=(each,)) for each in range(count)]
+
+    def __enter__(self) -> "Pages":
+        self.there.set()
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+        self.there.set()
+        for thread in self.threads:
+            thread.join()
+
+    def _follow(self, number: int) -> None:
+        version, connection = 0, http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        self.ended.wait(EVERY * number / len(self.threads))
+        while self.there.wait() and not self.ended.is_set():
+            connection.request("GET", f"/api/news?since={version}&curve={self.curve}:{self.points[number]}")
+            response = connection.getresponse()
+            news = json.loads(response.read())
+            assert response.status == 200, news
+            version, piece = news["version"], news["curves"].get(self.curve)
+            self.points[number] = piece["from"] + len(piece["points"]) if piece else self.points[number]
+            self.answers += 1
+            self.ended.wait(EVERY)
+        connection.close()
+
+
+def test_fifty_pages_cost_less_than_three_hundredths_of_a_processor(tmp_path: Path) -> None:
+    assert f"EVERY = {1000 * EVERY:g}," in pages()["/app.js"][1].decode()
+    run, seconds = Run.create(tmp_path / "run", build()), 6.0
+    run.log({"step": 1, "loss": 1.0})
+    (id,) = Library(tmp_path).items
+    with server(tmp_path) as (pid, port), Pages(port, id) as clients:
+        time.sleep(EVERY)  # until all are there
+        began, before, logged, answered = time.monotonic(), processor_seconds(pid), 1, clients.answers
+        while time.monotonic() - began < seconds:
+            logged += 1
+            run.log({"step": logged, "loss": 1 / logged})
+            time.sleep(0.2)
+        used, elapsed, answered = processor_seconds(pid) - before, time.monotonic() - began, clients.answers - answered
+        while clients.points != [logged] * CLIENTS and time.monotonic() - began < 60:
+            time.sleep(0.2)
+    assert clients.points == [logged] * CLIENTS, "every page has the whole curve"
+    assert answered >= CLIENTS * seconds / EVERY / 2
+    assert used / elapsed < SHARE, f"{used:.2f} s of {elapsed:.1f} s for {answered} answers"
+
+
+# -- at the desk ----------------------------------------------------------------------------------------------
+
+WORK = """
+import sys, time, torch
+from pathlib import Path
+from auxmod.experiments.store import Run
+from auxmod.learning.engine import Ensemble
+from auxmod.settings import build
+torch.set_num_threads(1)
+config = build(n=8, q=31, layers=1, width=32, hidden=64, samples=20_000, batch=50, epochs=1_000)
+ensemble, run = Ensemble([config], torch.device("cpu")), Run.create(Path(sys.argv[1]), config)
+for step in range(1, 10**9):
+    at, began = time.monotonic(), time.process_time()
+    ensemble.step()
+    print(at, time.process_time() - began, flush=True)
+    if step % 100 == 0:
+        run.log({"step": step, "loss": 1 / step})
+"""
+
+
+def main(seconds: float = 120.0, window: float = 4.0) -> None:
+    """Train, with the pages there in every other window; the run and the server share a processor, the worst case."""
+    with tempfile.TemporaryDirectory() as place, server(Path(place)) as (pid, port):
+        run, log, windows = Path(place, "run"), Path(place, "steps"), int(seconds / window)
+        with log.open("w") as out, subprocess.Popen([sys.executable, "-c", WORK, str(run)], stdout=out) as work:
+            for process in (pid, work.pid):
+                os.sched_setaffinity(process, {0})
+            while not (run / "metrics.jsonl").exists():
+                time.sleep(0.1)
+            (id,) = Library(Path(place)).items
+            with Pages(port, id) as clients:
+                time.sleep(window)
+                first, before = time.monotonic(), processor_seconds(pid)
+                for number in range(windows):
+                    clients.there.clear() if number % 2 else clients.there.set()
+                    time.sleep(window)
+                used = processor_seconds(pid) - before
+            work.terminate()
+        steps = [tuple(map(float, line.split())) for line in log.read_text().splitlines()[:-1]]
+    each: list[list[float]] = [[] for _ in range(windows)]
+    for began, took in steps:
+        if 0 <= (number := int((began - first) // window)) < windows:
+            each[number].append(took)
+    means = [statistics.fmean(took) for took in each]
+    ratios = [there / gone for there, gone in zip(means[::2], means[1::2], strict=True)]
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    share = 2 * used / seconds
+    print(f"{len(steps):,} steps of {1e3 * statistics.fmean(means):.2f} ms, {len(ratios)} pairs of windows")
+    print(f"with {CLIENTS} pages a step costs {middle:.3f} × as much (half of the pairs: {low:.3f} to {high:.3f})")
+    print(
+        f"and the server takes {100 * share:.2f} % of the processor: slower by {100 * (middle / (1 - share) - 1):.1f} %"
+    )
+
+
+if __name__ == "__main__":
+    main()

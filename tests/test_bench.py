@@ -27,7 +27,7 @@ def result() -> dict[str, Any]:
     told: list[str] = []
     measured = bench.run(cases, CPU, windows=3, window_seconds=0.01, tell=told.append)
     patch.undo()
-    assert len(told) == 5
+    assert len(told) == 6
     return measured
 
 
@@ -59,6 +59,8 @@ def test_the_result_is_json_and_says_where_it_was_made(result: dict[str, Any]) -
     assert json.loads(json.dumps(result)) == result
     assert {"auxmod", "torch", "python", "device", "date", "command"} <= set(result["provenance"])
     assert result["evaluation"]["n"] == 6
+    assert result["sweep"]["cells"] == bench.SWEPT
+    assert result["sweep"]["beyond_training"] > 0
     assert "CPU was measured" in result["notes"][0]
 
 
@@ -84,6 +86,7 @@ def test_a_case_that_does_not_fit_is_a_note(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(bench, "measure", full)
     monkeypatch.setattr(bench, "measure_evaluation", lambda *_: None)
+    monkeypatch.setattr(bench, "measure_sweep", lambda *_: None)
     monkeypatch.setattr(bench, "matrix_tflops", lambda *_: 1.0)
     result = bench.run(bench.cases(CPU, (4,), **TINY), CPU, windows=1, window_seconds=0.001)
     assert result["rows"] == []

@@ -53,6 +53,7 @@ OTHER: dict[str, dict[str, Any]] = {
         "clip": 1.0,
         "precision": "fp32",
         "test_samples": 10,
+        "asks": 4,
     },
 }
 """Another value for every field, but for the two that a hash leaves out."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from auxmod import settings
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
-from auxmod.experiments.recipes import PRESETS, with_preset
+from auxmod.experiments.presets import PRESETS, with_preset
 from auxmod.settings import SETTINGS, build, flatten
 from tiny import tiny
 

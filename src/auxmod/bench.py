@@ -9,12 +9,14 @@ from __future__ import annotations
 import gc
 import math
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,8 +26,10 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from auxmod.config import RunConfig
 from auxmod.errors import require
+from auxmod.experiments.ensembles import Ended
+from auxmod.experiments.origin import provenance
 from auxmod.experiments.single import device_name
-from auxmod.experiments.store import provenance
+from auxmod.experiments.sweep import run_sweep
 from auxmod.learning import cost
 from auxmod.learning.capture import captured
 from auxmod.learning.engine import Ensemble, make_encoder, training_inputs
@@ -42,6 +46,8 @@ DEFAULT_CASES = {
     "cpu": [(8, 1), (16, 1), (32, 1), (16, 4)],
 }
 """(N, members) of each device's default cases."""
+SWEPT = 8
+"""Cells of the sweep that is timed."""
 EVALUATED = {"cuda": 1_000_000, "cpu": 20_000}  # samples that evaluation is timed on
 
 Case = Sequence[RunConfig]
@@ -130,9 +136,11 @@ def run(
             notes.append(f"{name}: this did not fit in the device's memory and was left out.")
     tell("evaluation")
     evaluation = measure_evaluation([runs[0] for runs in cases], device)
+    tell("a sweep")
+    sweep = measure_sweep(cases[0][0], device)
     date, seconds = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic() - began
     made = provenance(device=device_name(device), precision=", ".join(precisions), seconds=seconds)
-    figures = {"matrix_tflops": rates, "rows": rows, "evaluation": evaluation}
+    figures = {"matrix_tflops": rates, "rows": rows, "evaluation": evaluation, "sweep": sweep}
     return {"format": 1, "provenance": made | {"date": date, "members": None}, **figures, "notes": notes}
 
 
@@ -255,6 +263,19 @@ def measure_evaluation(runs: Sequence[RunConfig], device: torch.device) -> dict[
     each = statistics.median(timed(work, 1, device) for _ in range(3)) / samples
     figures = {"seconds_per_million": each * 1e6, "first_seconds": first}
     return {"n": config.problem.n, "samples": samples, **figures}
+
+
+def measure_sweep(config: RunConfig, device: torch.device) -> dict[str, float]:
+    """What a sweep takes beyond its training: planning, claiming, writing, as a share of the training's time."""
+    _clean_slate(device)
+    training = replace(config.training, epochs=1, test_samples=EVALUATED[device.type] // 10)
+    cells = [replace(config, training=training, seed=seed) for seed in range(SWEPT)]
+    with tempfile.TemporaryDirectory() as place:
+        began = time.monotonic()
+        ended = [event for event in run_sweep(cells, Path(place) / "cells.jsonl", device) if isinstance(event, Ended)]
+        whole = time.monotonic() - began
+    trained = math.fsum(event.rows[0]["provenance"]["seconds"] for event in ended)
+    return {"cells": SWEPT, "seconds": whole, "beyond_training": whole / trained - 1}
 
 
 def plain_works(config: RunConfig, device: torch.device) -> dict[str, Work]:

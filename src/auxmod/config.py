@@ -20,10 +20,10 @@ from auxmod.errors import require
 
 FORMAT = 1
 """Version of the JSON form; a file of another version is refused, never guessed at."""
-LATER = {"harmonics", "asked", "augment", "readout", "optimiser"}
+LATER = {"harmonics", "asked", "augment", "readout", "optimiser", "asks"}
 """Settings added since the first results: left out of the JSON form at their defaults, so that old names hold."""
 
-MethodName = Literal["naive", "sparse", "aux", "ladder", "custom"]
+MethodName = Literal["naive", "sparse", "aux", "ladder", "auto", "custom"]
 Distribution = Literal["uniform", "sparse"]
 Fill = Literal["zero", "nonzero"]
 Draw = Literal["sampled", "expected", "fixed", "batched"]
@@ -62,7 +62,8 @@ class Method(Checked):
 
     method: MethodName = "naive"
     """A name for the settings below. naive: q alone, uniform inputs; sparse: q alone, sparse inputs; aux: the
-    paper's, q and K·q; ladder: q, 2q, 4q, … ≥ N·q; custom: what --moduli says."""
+    paper's, q and K·q; ladder: q, 2q, 4q, … ≥ N·q; auto: the ladder, two harmonics, and an encoder and an optimiser
+    to go with them; custom: what --moduli says."""
     distribution: Distribution = "uniform"
     """Training inputs: each entry uniform, or the sparse law g(z) ∝ 1/√(N−z+1) of non-zero counts."""
     fill: Fill = "zero"
@@ -112,7 +113,7 @@ class Method(Checked):
         )
         require(
             len(w) == self.rungs,
-            f"--weights has {len(w)} values for {self.rungs} moduli and harmonics: give one weight a modulus or harmonic.",
+            f"--weights has {len(w)} values for {self.rungs} moduli and harmonics: give one weight a modulus.",
         )
         require(not h or self.asked == "own", "--asked all has no meaning with --harmonics: leave one of them out.")
         require(all(0 < v <= 1 for v in w), f"--weights is {listed(w)}, but each must lie in (0, 1].")
@@ -204,6 +205,8 @@ class Training(Checked):
     """Arithmetic of the trunk; master weights, read-out and loss are always fp32."""
     test_samples: int = 1_000_000
     """Uniform inputs that the final figures are measured on; the same ones for every run of a problem."""
+    asks: int = 1
+    """Measure the final model also when it is asked each question so many ways, and the answers averaged."""
 
     @property
     def steps_per_epoch(self) -> int:
@@ -214,7 +217,7 @@ class Training(Checked):
         return self.steps_per_epoch * self.epochs
 
     def _validate(self) -> None:
-        for name in ("samples", "epochs", "batch", "test_samples"):
+        for name in ("samples", "epochs", "batch", "test_samples", "asks"):
             flag = name.replace("_", "-")
             require(getattr(self, name) >= 1, f"--{flag} is {getattr(self, name)}, but must be 1 or more.")
         require(

@@ -17,12 +17,27 @@ SETTINGS = {f.name: group for group, kind in GROUPS.items() for f in dataclasses
 """Each flat setting and the part of a run it belongs to."""
 
 
+HARMONICS = (2, 4)
+AUTO: dict[str, Any] = {
+    "pooling": "mean",
+    "final_norm": False,
+    "init": 0.02,
+    "optimiser": "muon",
+    "lr": 1.6e-3,
+    "beta1": 0.95,
+    "beta2": 0.98,
+}
+"""The encoder and the optimiser of `auto`: docs/research.md has the trials."""
+
+
 def build(**settings: Any) -> RunConfig:
     """Build a run from flat settings: any field's name, and ``k``, ``r`` for the paper's method.
 
     >>> build(n=16, q=97, method="aux", k=5, r=0.4).method.moduli
     (1, 5)
     """
+    if settings.get("method") == "auto":
+        settings = AUTO | ({"readout": "angles"} if settings.get("embedding") == "token" else {}) | settings
     groups: dict[str, dict[str, Any]] = {name: {} for name in GROUPS}
     seed = settings.pop("seed", 0)
     sugar = {name: settings.pop(name) for name in ("k", "r") if name in settings}
@@ -72,6 +87,8 @@ def resolve_method(
         values = _aux(4 if k is None else k, 0.3 if r is None else r)
     elif name == "ladder":
         values = _ladder(n)
+    elif name == "auto":
+        values = _auto(n, given.get("harmonics", HARMONICS))
     else:
         require(name != "custom", "--method custom needs --moduli, such as --moduli 1,2,4.")
         values = {"moduli": (1,), "weights": (1.0,)}
@@ -91,8 +108,19 @@ def _aux(k: int, r: float) -> dict[str, Any]:
     return {"moduli": (1, int(k)), "weights": (1.0 - float(r), float(r))}
 
 
+def _rungs(n: int) -> tuple[int, ...]:
+    """Powers of two up to the first that is at least N: the last rung never wraps."""
+    return tuple(2**j for j in range(max(1, (n - 1).bit_length()) + 1))
+
+
 def _ladder(n: int) -> dict[str, Any]:
-    """Powers of two up to the first that is at least N: the last rung never wraps. Half the weight is q's."""
-    rungs = max(1, (n - 1).bit_length())
-    moduli = tuple(2**j for j in range(rungs + 1))
-    return {"moduli": moduli, "weights": (0.5, *(0.5 / rungs for _ in range(rungs)))}
+    """Half the weight is q's, the rest shared."""
+    moduli = _rungs(n)
+    return {"moduli": moduli, "weights": (0.5, *(0.5 / (len(moduli) - 1) for _ in moduli[1:]))}
+
+
+def _auto(n: int, harmonics: tuple[int, ...]) -> dict[str, Any]:
+    """The ladder and finer points beside it: q weighs four times as much as a rung, a harmonic half as much."""
+    moduli = _rungs(n)
+    parts = (4.0, *(1.0 for _ in moduli[1:]), *(0.5 for _ in harmonics))
+    return {"moduli": moduli, "harmonics": tuple(harmonics), "weights": tuple(p / sum(parts) for p in parts)}

@@ -15,7 +15,7 @@ import pytest
 
 import made_up
 from auxmod.cli import main, reproduce
-from auxmod.experiments import recipes
+from auxmod.experiments import presets, recipes
 from auxmod.files import write_lines
 from auxmod.reporting import figures, published, render, results, tables
 
@@ -142,8 +142,8 @@ CELL = (
 @pytest.fixture
 def small_models(monkeypatch: pytest.MonkeyPatch) -> None:
     """The paper's preset with a model that trains in a blink."""
-    paper = recipes.PRESETS["paper"]
-    monkeypatch.setitem(recipes.PRESETS, "paper", lambda given: paper(given) | SMALL)
+    paper = presets.PRESETS["paper"]
+    monkeypatch.setitem(presets.PRESETS, "paper", lambda given: paper(given) | SMALL)
 
 
 def test_a_dry_run_counts_what_is_done_and_what_is_missing(cli: Cli) -> None:

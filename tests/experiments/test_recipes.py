@@ -6,16 +6,8 @@ import pytest
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
-from auxmod.experiments.recipes import (
-    OUR_CHOICE,
-    PAPER_CHOICE,
-    PRESETS,
-    RECIPES,
-    SEARCHED,
-    Wanted,
-    cells,
-    with_preset,
-)
+from auxmod.experiments.presets import OUR_CHOICE, PAPER_CHOICE, PRESETS, with_preset
+from auxmod.experiments.recipes import RECIPES, SEARCHED, Wanted, cells
 from auxmod.settings import build
 
 
@@ -88,7 +80,8 @@ def test_an_item_needs_so_many_runs_at_the_papers_preset(item: str, count: int) 
 
 
 def test_all_items_have_a_recipe_with_a_line_about_it() -> None:
-    assert set(RECIPES) == {"table1a", "table1b", "table2", "table3", "configs", "grid", "redbox", "curves"}
+    paper = {"table1a", "table1b", "table2", "table3", "configs", "grid", "redbox", "curves"}
+    assert set(RECIPES) == paper | {"headline", "beyond", "setup", "knobs"}
     assert all(recipe.__doc__ for recipe in RECIPES.values())
 
 
@@ -146,3 +139,52 @@ def test_equal_compute_is_as_many_steps() -> None:
 def test_an_item_without_runs_is_refused() -> None:
     with pytest.raises(UserError, match="There are no runs for 'gap'; choose one of table1a"):
         cells("gap")
+
+
+AUTO = {  # N: how many moduli, and the weights of q, a rung and a harmonic
+    4: (3, 0.571428571429, 0.142857142857, 0.071428571429),
+    16: (5, 0.444444444444, 0.111111111111, 0.055555555556),
+    32: (6, 0.4, 0.1, 0.05),
+    100: (8, 0.333333333333, 0.083333333333, 0.041666666667),
+    256: (9, 0.307692307692, 0.076923076923, 0.038461538462),
+}
+
+
+@pytest.mark.parametrize("embedding", ["token", "angular"])
+@pytest.mark.parametrize("n", AUTO)
+def test_what_auto_chooses(n: int, embedding: str) -> None:
+    count, own, rung, harmonic = AUTO[n]
+    run = build(n=n, q=97, embedding=embedding, method="auto")
+    assert run.method.moduli == tuple(2**j for j in range(count))
+    assert (run.method.harmonics, run.method.draw) == ((2, 4), "expected")
+    assert run.method.weights == pytest.approx((own, *[rung] * (count - 1), harmonic, harmonic))
+    model, training = run.model, run.training
+    assert (model.pooling, model.final_norm, model.init, model.angles) == ("mean", False, "0.02", True)
+    assert (training.optimiser, training.lr, training.beta1, training.beta2) == ("muon", 1.6e-3, 0.95, 0.98)
+    assert build(n=n, q=97, embedding=embedding, method="auto", lr=0.5, pooling="cls").training.lr == 0.5
+
+
+def test_past_the_paper_methods_are_compared_at_equal_samples_and_steps() -> None:
+    wants = list(RECIPES["beyond"]("best"))
+    by_case: dict[Any, list[Wanted]] = {}
+    for want in wants:
+        by_case.setdefault((want.run.problem, want.run.model.embedding), []).append(want)
+    assert len(by_case) == 9
+    for group in by_case.values():
+        assert [want.variant for want in group] == ["auto", "aux", "sparse"]
+        assert (
+            len({(want.run.training.samples, want.run.training.steps, want.run.training.asks) for want in group}) == 1
+        )
+    assert {run.seed for run in cells("beyond")} == {0, 1, 2}
+
+
+def test_each_method_at_its_best_is_its_own() -> None:
+    def chosen(method: str, embedding: str) -> RunConfig:
+        return build(**with_preset("best", {"method": method, "embedding": embedding}))
+
+    assert chosen("sparse", "angular").model.pooling == "max"
+    assert chosen("sparse", "angular").method.alpha == 0
+    assert chosen("sparse", "token").model.pooling == "flatten"
+    assert chosen("aux", "token").training.lr > chosen("aux", "angular").training.lr
+    assert chosen("aux", "angular").method.draw == "expected"
+    assert chosen("auto", "angular") == build(method="auto", embedding="angular")

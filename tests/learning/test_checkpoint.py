@@ -1,6 +1,5 @@
 """Weights and state on disk: what is read is what was written, or a sentence."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -79,7 +78,6 @@ def test_what_is_not_a_model_is_refused_in_words(tmp_path: Path, saved: Path) ->
 
 
 def test_another_version_is_refused(saved: Path) -> None:
-    plain = json.loads((saved / "config.json").read_text()) | {"format": 99}
-    write_json(saved / "config.json", plain)
+    write_json(saved / "config.json", tiny().to_dict() | {"format": 99})
     with pytest.raises(UserError, match=r"config.json: This configuration has format 99"):
         load_model(saved, CPU)

@@ -18,13 +18,12 @@ CUDA = torch.device("cuda")
 
 def test_the_plain_trunk_serves_on_a_cpu_and_for_what_the_kernels_do_not_do():
     half = torch.float16
-    assert not fused.supported(Model(), 16, torch.device("cpu"), half)
+    assert not fused.supported(Model(), torch.device("cpu"), half)
     if torch.cuda.is_available() and fused.kernels is not None:
-        assert fused.supported(Model(), 16, CUDA, half)
+        assert fused.supported(Model(), CUDA, half)
         for odd in (Model(norm="post"), Model(activation="gelu"), Model(dropout=0.1), Model(width=96, heads=3)):
-            assert not fused.supported(odd, 16, CUDA, half)
-        assert not fused.supported(Model(), 200, CUDA, half)
-        assert not fused.supported(Model(), 16, CUDA, torch.float32)
+            assert not fused.supported(odd, CUDA, half)
+        assert not fused.supported(Model(), CUDA, torch.float32)
 
 
 def ensemble(monkeypatch, by_hand: bool, members: int = 2, **settings) -> Ensemble:
@@ -59,7 +58,8 @@ def trunk_gradients(model: Ensemble, n: int) -> dict[str, torch.Tensor]:
 
 @gpu
 @pytest.mark.parametrize(
-    ("n", "bias", "precision"), [(16, True, "fp16"), (17, False, "fp16"), (64, True, "fp16"), (100, True, "bf16")]
+    ("n", "bias", "precision"),
+    [(16, True, "fp16"), (17, False, "fp16"), (64, True, "fp16"), (100, True, "bf16"), (200, True, "fp16")],
 )
 def test_forward_and_every_gradient_are_as_close_to_fp32_as_the_plain_half_precision_trunk(
     monkeypatch, n, bias, precision

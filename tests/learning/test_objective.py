@@ -13,7 +13,7 @@ from torch import Tensor
 
 from auxmod.config import RunConfig
 from auxmod.learning.objective import Objective, collapse_penalty
-from auxmod.problem import rng
+from auxmod.problem import labels, rng
 from tiny import tiny
 
 CPU = torch.device("cpu")
@@ -245,3 +245,93 @@ def test_decoding_undoes_the_target() -> None:
                     angle = 2 * math.pi * answer / config.problem.q
                     outputs[e, 0, :2] = 5 * torch.tensor([math.cos(angle), math.sin(angle)])
                 assert float(objective.decode(outputs)[e, 0].round()) % config.problem.q == answer
+
+
+def test_every_visits_draw_is_the_one_its_number_gives() -> None:
+    """Step by step and place by place, for each way of drawing, against Python."""
+    configs = [tiny(k=3, r=0.5, draw=draw, seed=seed) for seed, draw in enumerate(("sampled", "fixed", "batched"))]
+    objective = Objective.of(configs, CPU)
+    index = torch.arange(3 * B).view(3, B) * 7
+    for step in (0, 1, 2, 5, 40):
+        drawn = objective.sample_weights(index, torch.tensor(step)).argmax(-1)
+        for e, config in enumerate(configs):
+            expected = [drawn_modulus(config, int(index[e, b]), b, step) for b in range(B)]
+            assert drawn[e].tolist() == expected, (config.method.draw, step)
+
+
+def test_the_largest_uniform_number_draws_the_last_modulus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights add up to 1 but for rounding; whatever is left over is the last one's."""
+    objective = Objective.of([tiny(moduli=(1, 2, 4), weights=(0.7, 0.2, 0.1), draw="sampled")], CPU)
+    monkeypatch.setattr(
+        rng, "uniforms", lambda keys, counter: torch.full_like(counter, 1 - 2.0**-53, dtype=torch.float64)
+    )
+    drawn = objective.sample_weights(torch.zeros(1, B, dtype=torch.int64), STEP)
+    assert drawn[0].tolist() == [[0.0, 0.0, 1.0]] * B
+
+
+def test_a_shift_is_the_constant_that_the_visits_number_gives() -> None:
+    configs = [tiny(augment="shift", seed=4), tiny(seed=5)]
+    objective = Objective.of(configs, CPU)
+    x = torch.randint(7, (2, B, 4), generator=torch.Generator().manual_seed(0)).int()
+    shifted, total = objective.shifted(x, x.sum(-1), STEP)
+    for b in range(B):
+        constant = int(rng.integers(rng.key(4, "shift"), torch.tensor(3 * B + b), 7))
+        assert shifted[0, b].tolist() == [(value + constant) % 7 for value in x[0, b].tolist()]
+    assert torch.equal(shifted[1], x[1])
+    assert torch.equal(total, shifted.sum(-1))
+    assert Objective.of([configs[1]], CPU).shifts is None
+
+
+def test_a_single_modulus_may_be_asked_of_all_points_too() -> None:
+    config = tiny(moduli=(1,), weights=(1.0,), asked="all")
+    objective, (total, _) = Objective.of([config], CPU), sums_and_index([config])
+    outputs = torch.randn(1, B, 2, generator=torch.Generator().manual_seed(1))
+    assert torch.allclose(objective.crossed_losses(outputs, total), objective.angular_losses(outputs, total))
+
+
+def test_a_uniform_number_on_an_edge_draws_the_modulus_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    objective = Objective.of([tiny(moduli=(1, 2), weights=(0.5, 0.5), draw="sampled")], CPU)
+    monkeypatch.setattr(rng, "uniforms", lambda keys, counter: torch.full_like(counter, 0.5, dtype=torch.float64))
+    drawn = objective.sample_weights(torch.zeros(1, B, dtype=torch.int64), STEP)
+    assert drawn[0].tolist() == [[0.0, 1.0]] * B
+
+
+def test_class_log_probabilities_are_turned_back_among_q_classes() -> None:
+    """Class c of the inputs is class c + by of those that were asked, mod q; classes beyond q say nothing."""
+    configs = [tiny(embedding="token", k=2, q=7), tiny(embedding="token", k=2, q=5)]
+    objective, by = Objective.of(configs, CPU), torch.tensor([3, 4])
+    outputs = torch.randn(2, B, 14, generator=torch.Generator().manual_seed(2))
+    turned = objective.turned_back(outputs, by)
+    for e, q in enumerate((7, 5)):
+        own = outputs[e, :, :q].log_softmax(-1)
+        for c in range(q):
+            assert torch.allclose(turned[e, :, c], own[:, (c + int(by[e])) % q])
+        assert torch.isneginf(turned[e, :, q:]).all()
+
+
+def test_points_are_turned_back_by_their_own_modulus() -> None:
+    config = tiny(q=7, k=3)
+    objective = Objective.of([config], CPU)
+    for total, by in ((5, 4), (20, 1), (0, 6)):
+        asked = torch.cat([labels.points(torch.tensor([[(total + by) % m]]), m) for m in (7, 21)], -1)
+        meant = torch.cat([labels.points(torch.tensor([[total % m]]), m) for m in (7, 21)], -1)
+        assert torch.allclose(objective.turned_back(asked, torch.tensor([by])), meant, atol=1e-6)
+
+
+def test_harmonics_are_weighed_by_how_sure_their_points_are() -> None:
+    """Sample by sample in Python: each h moves the answer by its share of h²·R²/(1.01 − R²), R cut off at 1."""
+    q, harmonics = 97, (2, 5)
+    config = tiny(q=q, moduli=(1, 3), weights=(0.4, 0.2, 0.2, 0.2), harmonics=harmonics)
+    outputs = 0.9 * torch.randn(1, 40, 8, generator=torch.Generator().manual_seed(3))
+    decoded = Objective.of([config], CPU).decode(outputs)[0].tolist()
+    for row, value in zip(outputs[0].double().tolist(), decoded, strict=True):
+        pairs = {1: row[0:2], 2: row[4:6], 5: row[6:8]}
+        trust = {h: h * h * min(1.0, x * x + y * y) / (1.01 - min(1.0, x * x + y * y)) for h, (x, y) in pairs.items()}
+        turns = {h: math.atan2(y, x) / math.tau for h, (x, y) in pairs.items()}
+        answer, total = turns[1], trust[1]
+        for h in harmonics:
+            total += trust[h]
+            gap = turns[h] - h * answer
+            answer += (gap - round(gap)) / h * trust[h] / total
+        distance = abs(value - answer * q) % q
+        assert min(distance, q - distance) < 1e-6

@@ -1,4 +1,4 @@
-"""What goes past the paper's objective, against direct computations: harmonics, labels asked of all, shifts, read-out."""
+"""What goes past the paper's objective, against direct computations: harmonics, labels asked of all, shifts."""
 
 import math
 
@@ -136,3 +136,13 @@ def test_asking_often_is_the_same_question(settings: dict[str, object]) -> None:
         often = labels.rounded(objective.decode(asked(model, objective, x, 9)), q)
         assert torch.equal(once, truth) == alone
         assert torch.equal(often, truth)
+
+
+def test_a_run_can_be_measured_asked_often_too() -> None:
+    ensemble = Ensemble([tiny(asks=3)], CPU)
+    *_, end = ensemble.fit()
+    scores = end.scores[0]  # type: ignore[union-attr]
+    assert scores is not None
+    assert (scores["asked"]["asks"], scores["asked"]["samples"]) == (3, 300)
+    assert scores["asked"]["match"] == ensemble.evaluate(300, asks=3)[0]["match"]
+    assert "asked" not in ensemble.evaluate(300)[0]

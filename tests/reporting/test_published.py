@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from auxmod.experiments import recipes
+from auxmod.experiments import presets, recipes
 from auxmod.reporting import published
 from auxmod.reporting.published import CONFIGURATIONS, GAP, TABLE1, TABLE2, TABLE3, find, rows
 
@@ -109,7 +109,7 @@ def test_the_recipes_have_the_tables_settings() -> None:
     assert [(e, *size) for e, sizes in recipes.SIZES.items() for size in sizes] == list(TABLE3)
     assert len(recipes.GRID) == 81
     assert len(recipes.SEARCHED) == 24
-    assert recipes.OUR_CHOICE.keys() == published.UNTUNED
+    assert presets.OUR_CHOICE.keys() == published.UNTUNED
 
 
 def test_rows_have_what_applies_to_them_and_nothing_else() -> None:

@@ -85,6 +85,10 @@ def _show(result: dict[str, Any]) -> None:
     out.print(
         f"Evaluating 1,000,000 samples at N = {evaluation['n']}: {evaluation['seconds_per_million']:.1f} s{scaled}."
     )
+    sweep = result["sweep"]
+    out.print(
+        f"A sweep of {sweep['cells']} cells took {100 * sweep['beyond_training']:.2f} % longer than training them."
+    )
     for note in result["notes"]:
         out.print(note)
 

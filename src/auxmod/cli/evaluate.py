@@ -14,8 +14,10 @@ from auxmod.cli.options import RUN, WHOLE, ConfigFile, Device, Json, Preset, Run
 from auxmod.cli.train import scores_table
 from auxmod.config import Distribution, Fill, Problem
 from auxmod.errors import UserError, require
-from auxmod.experiments.recipes import with_preset
+from auxmod.experiments.presets import with_preset
 from auxmod.settings import build
+
+_ASKS = "Ask each question so many ways, of shifted inputs, and average: slower, and more exact."
 
 
 def evaluate(
@@ -29,6 +31,7 @@ def evaluate(
     ] = None,
     distribution: Annotated[Distribution, Parameter(help="Which inputs.")] = "uniform",
     fill: Annotated[Fill, Parameter(help="Sparse inputs filled from 0..q−1 or 1..q−1.")] = "zero",
+    asks: Annotated[int, WHOLE, Parameter(help=_ASKS)] = 1,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
@@ -40,12 +43,13 @@ def evaluate(
         The run's directory.
     """
     require(samples >= 1, f"--samples is {samples}, but must be 1 or more.")
+    _check_asks(asks)
     taus = numbers(tau, "--tau")
     require(all(0 < t <= 0.5 for t in taus), f"--tau is {tau}, but tolerances lie in (0, 0.5] of the circle.")
     from auxmod.learning.trained import load
 
     model = load(run, device)
-    scores = model.evaluate(samples, distribution=distribution, fill=fill, taus=taus)
+    scores = model.evaluate(samples, distribution=distribution, fill=fill, taus=taus, asks=asks)
     if json:
         return print_json({"run": str(run), "distribution": distribution, **scores})
     out = console()
@@ -69,6 +73,7 @@ def predict(
     /,
     *,
     file: Annotated[Path | None, Parameter(help="Rows in a .npz (array x) or .csv file.")] = None,
+    asks: Annotated[int, WHOLE, Parameter(help=_ASKS)] = 1,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
@@ -82,6 +87,7 @@ def predict(
         x_1 … x_N.
     """
     require(not (numbers and file), "Give either numbers or --file, not both.")
+    _check_asks(asks)
     from auxmod.learning.trained import load
     from auxmod.problem.rows import check_rows
 
@@ -89,7 +95,7 @@ def predict(
     problem = model.config.problem
     rows, q = check_rows([_whole(numbers)], problem) if numbers else _rows(file, problem), problem.q
     answers = []
-    for value, row in zip(model.values(rows).tolist(), rows.tolist(), strict=True):
+    for value, row in zip(model.values(rows, asks).tolist(), rows.tolist(), strict=True):
         prediction, truth = round(value) % q, sum(row) % q
         gap = abs(value - truth)
         answers.append({"prediction": prediction, "truth": truth, "error": min(gap, q - gap), "value": value})
@@ -97,6 +103,10 @@ def predict(
         return print_json(answers)
     lines = [(str(a["prediction"]), str(a["truth"]), f"{a['error']:.3f}") for a in answers]
     console().print(titled(f"{run}, sums mod {q}", table("", ("prediction", "truth", "circular error"), lines)))
+
+
+def _check_asks(asks: int) -> None:
+    require(asks >= 1, f"--asks is {asks}, but a question is asked at least once.")
 
 
 def _whole(words: list[str]) -> list[int]:

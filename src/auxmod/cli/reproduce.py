@@ -20,11 +20,30 @@ if TYPE_CHECKING:
     from auxmod.config import RunConfig
     from auxmod.reporting.results import Index
 
-TableItem = Literal["table1a", "table1b", "table2", "table3", "configs", "gap", "rho", "redbox", "grid", "all"]
-FigureItem = Literal["gap", "rho", "configs", "grid", "redbox", "curves", "table1a", "table1b"]
-Item = Literal[
-    "table1a", "table1b", "table2", "table3", "configs", "grid", "gap", "rho", "redbox", "curves", "all"
-]  # fmt: skip
+_ITEM = Parameter(
+    help="table1a, table1b: match accuracy, token and angular; table2: τ-accuracy at large N and q; table3: the spread "
+    "over K and r; configs: 16 encoders; grid: accuracy over K and r, redbox: the one of N=64, q=433; gap, rho: the "
+    "theory's; curves: while learning; headline: the demo over seeds; beyond: past the paper; setup, knobs: the search "
+    "for the paper's own setup."
+)
+_Table = Literal[
+    "table1a",
+    "table1b",
+    "table2",
+    "table3",
+    "configs",
+    "gap",
+    "rho",
+    "redbox",
+    "grid",
+    "headline",
+    "beyond",
+    "setup",
+    "knobs",
+]
+TableItem = Literal[_Table, "all"]
+FigureItem = Literal["gap", "rho", "configs", "grid", "redbox", "curves", "table1a", "table1b", "headline"]
+Item = Literal[_Table, "curves", "all"]
 PublishedTable = Literal["table1a", "table1b", "table2", "table3", "configs", "choice", "gap"]
 
 STANDING = ("item", "samples", "runs", "done", "missing")
@@ -39,7 +58,7 @@ Form = Annotated[Format, Parameter(help="How it is printed; csv and json have a 
 
 
 def table(
-    item: TableItem,
+    item: Annotated[TableItem, _ITEM],
     /,
     *,
     preset: Preset = "both",
@@ -51,11 +70,6 @@ def table(
     """Print one of the paper's tables from stored results: its value, ours over seeds, chance, and the difference.
 
     Example: auxmod table table1b --preset paper --format markdown
-
-    Parameters
-    ----------
-    item: str
-        Which table.
     """
     from auxmod.reporting import tables
     from auxmod.reporting.results import read
@@ -65,7 +79,7 @@ def table(
 
 
 def figure(
-    item: FigureItem,
+    item: Annotated[FigureItem, _ITEM],
     /,
     *,
     out: Annotated[Path | None, Parameter(help="A .png, .svg or .pdf file. [default: <item>.png]")] = None,
@@ -79,11 +93,6 @@ def figure(
     """Draw one of the paper's figures, or one it lacks, from stored results.
 
     Example: auxmod figure configs --out configs.svg
-
-    Parameters
-    ----------
-    item: str
-        Which figure.
     """
     from auxmod.reporting.results import read
 
@@ -115,7 +124,7 @@ def published(
 
 
 def reproduce(
-    item: Item,
+    item: Annotated[Item, _ITEM],
     /,
     *,
     preset: Preset = "both",
@@ -145,11 +154,6 @@ def reproduce(
     """Run what a table or figure lacks, packed into ensembles, then print or draw it.
 
     Example: auxmod reproduce table1b --samples 100_000 --n 16 --q 97
-
-    Parameters
-    ----------
-    item: str
-        Which table or figure.
     """
     require(seeds is None or seeds >= 1, f"--seeds is {seeds}, but a cell needs at least 1.")
     _check_figure(item, out)

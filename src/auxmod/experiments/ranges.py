@@ -61,6 +61,7 @@ def alternatives(name: str, given: Any) -> list[Any]:
         return _lists(name, given)
     out: list[Any] = []
     for part in given if isinstance(given, list | tuple) else [given]:
+        require(isinstance(part, str | int | float), f"{_flag(name)} is {given!r}, but must be one value or a list.")
         out += _parsed(name, part) if isinstance(part, str) else [part]
     require(bool(out), f"{_flag(name)} is an empty list: give at least one value.")
     return out
@@ -159,7 +160,11 @@ def _lists(name: str, given: Any) -> list[Any]:
         require(all(_whole(m) for each in made for m in each), f"{flag} is {given!r}, but must be whole numbers.")
         return [tuple(map(int, each)) for each in made]
     require(isinstance(given, list | tuple) and bool(given), f"{flag} is {given!r}, but must be a list.")
-    return [tuple(each) for each in given] if all(isinstance(each, list | tuple) for each in given) else [tuple(given)]
+    several = all(isinstance(each, list | tuple) for each in given)
+    made = [tuple(each) for each in given] if several else [tuple(given)]
+    numeric = all(isinstance(value, int | float) for each in made for value in each)
+    require(numeric, f"{flag} is {given!r}, but must be a list of numbers, or of such lists.")
+    return made
 
 
 def _number(name: str, text: str, whole: str) -> Decimal:

@@ -1,8 +1,7 @@
-"""Presets, and the runs that each of the paper's tables and figures needs. No training here, and no torch.
+"""The runs that each of the paper's tables and figures needs, and those past it. No training here, and no torch.
 
-A preset fills every setting that is not given. `paper` is the paper's setup; `best` is what did best for each
-method in our runs; `demo` is a case for two CPU cores. A recipe lists, for one item and one preset, what is
-compared; :func:`cells` makes the runs of it, seed by seed, in the order in which they should be run.
+A recipe lists, for one item and one preset, what is compared; :func:`cells` makes the runs of it, seed by seed, in the
+order in which they should be run.
 """
 
 from __future__ import annotations
@@ -14,85 +13,8 @@ from typing import Any, NamedTuple
 
 from auxmod.config import RunConfig
 from auxmod.errors import require
+from auxmod.experiments.presets import PAPER_CHOICE, Settings, with_preset
 from auxmod.settings import build
-
-Settings = dict[str, Any]
-
-
-def demo(given: Mapping[str, Any]) -> Settings:
-    """A problem and a model that two CPU cores learn in under a minute."""
-    return {
-        "n": 16,
-        "q": 31,
-        "embedding": "angular",
-        "layers": 2,
-        "width": 64,
-        "hidden": 128,
-        "pooling": "mean",
-        "init": 0.02,
-        "samples": 50_000,
-        "epochs": 5,
-        "lr": 1e-3,
-        "test_samples": 20_000,
-        **_DEMO_METHODS.get(str(given.get("method", "aux")), {}),
-    }
-
-
-_DEMO_METHODS: dict[str, Settings] = {
-    "aux": {"k": 4, "r": 0.4, "draw": "expected"},
-    "sparse": {"alpha": 0.0},  # its penalty keeps so small a model from learning: each method at its best
-}
-
-
-PAPER_CHOICE: dict[str, dict[tuple[int, int], tuple[int, float]]] = {
-    "token": {
-        (8, 31): (5, 0.2), (8, 97): (4, 0.4), (8, 257): (8, 0.4),
-        (16, 31): (5, 0.4), (16, 97): (4, 0.4), (16, 257): (4, 0.1),
-        (32, 31): (5, 0.4), (32, 97): (8, 0.4), (32, 257): (9, 0.1),
-    },
-    "angular": {
-        (16, 97): (5, 0.4), (16, 257): (6, 0.3), (16, 433): (6, 0.3),
-        (32, 97): (4, 0.1), (32, 257): (4, 0.2), (32, 433): (6, 0.1),
-        (32, 3329): (4, 0.4), (32, 42899): (4, 0.3), (32, 974269): (4, 0.2),
-        (64, 97): (4, 0.3), (64, 257): (4, 0.3), (64, 433): (4, 0.3),
-        (64, 3329): (4, 0.3), (64, 42899): (4, 0.3), (64, 974269): (4, 0.2),
-        (128, 257): (8, 0.4), (128, 3329): (6, 0.4), (128, 42899): (8, 0.4), (128, 974269): (8, 0.3),
-    },
-}  # fmt: skip
-"""The paper's (K, r) for each (N, q), from its grid search: its Table 7, as printed."""
-OUR_CHOICE = dict.fromkeys([(16, 3329), (16, 42899), (16, 974269)], PAPER_CHOICE["angular"][16, 433])
-"""Table 7 has a hyphen here though Table 2 has results: the pair of (16, 433)."""
-
-
-def paper(given: Mapping[str, Any]) -> Settings:
-    """The paper's setup is every setting's default; K and r are its choice for this (N, q), where it made one."""
-    if given.get("method", "aux") != "aux":
-        return {}
-    embedding = str(given.get("embedding", "angular"))
-    table = PAPER_CHOICE.get(embedding, {}) | (OUR_CHOICE if embedding == "angular" else {})
-    asked = (given.get("n", 16), given.get("q", 97))
-    return next(({"k": k, "r": r} for case, (k, r) in table.items() if case == asked), {})
-
-
-def best(given: Mapping[str, Any]) -> Settings:
-    """The paper's setup with the pooling, initial scale, learning rate and draw that learned best."""
-    aux = given.get("method", "aux") == "aux"
-    return paper(given) | {"pooling": "mean", "init": 0.02, "lr": 1e-4} | ({"draw": "expected"} if aux else {})
-
-
-PRESETS: dict[str, Callable[[Mapping[str, Any]], Settings]] = {"demo": demo, "paper": paper, "best": best}
-
-
-def with_preset(name: str | None, given: Mapping[str, Any]) -> Settings:
-    """The given settings, with what is not given filled from the preset."""
-    if name is None:
-        return dict(given)
-    require(name in PRESETS, f"--preset is {name!r}; choose one of {', '.join(PRESETS)}.")
-    filled = PRESETS[name](given)
-    if "moduli" in given:  # an explicit set of moduli replaces the paper's pair
-        filled = {key: value for key, value in filled.items() if key not in ("k", "r", "draw")}
-    return filled | dict(given)
-
 
 # ---- what the paper's tables and figures compare ----------------------------------------------------------
 
@@ -112,11 +34,16 @@ SEARCHED = tuple((k, r / 10) for k in range(4, 10) for r in range(1, 5))
 """The (K, r) that the paper searched: those of Table 3."""
 GRID = tuple(dict.fromkeys([*SEARCHED, *((k, r / 10) for k in range(2, 11) for r in range(1, 10))]))
 """The (K, r) of the heatmaps, the searched ones first."""
+TELLING = (("token", (8, 31)), ("angular", (16, 97)))
+"""Cells of Table 1 on which a configuration is judged first: cheap to run, and far from 0 and from 100."""
 VARIANTS: dict[str, Settings] = {
     "aux": {"method": "aux"},
     "sparse": {"method": "sparse"},
     "naive": {"method": "naive"},
     "expected": {"method": "aux", "draw": "expected"},
+    "fixed": {"method": "aux", "draw": "fixed"},
+    "all": {"method": "aux", "asked": "all"},
+    "auto": {"method": "auto"},
 }
 """What is compared; `expected` is aux with the weighted sum of both losses in place of a drawn one."""
 
@@ -146,7 +73,7 @@ def table1b(preset: str, samples: Sequence[int] = (SMALL, LARGE)) -> Iterator[Wa
 
 def _table1(preset: str, embedding: str, samples: Sequence[int]) -> Iterator[Wanted]:
     for size, count in itertools.product(SIZES[embedding], samples):
-        for variant in VARIANTS if count <= SMALL else ("aux", "sparse"):
+        for variant in ("aux", "sparse", "naive", "expected") if count <= SMALL else ("aux", "sparse"):
             yield wanted(preset, variant, size, embedding, count)
 
 
@@ -208,8 +135,81 @@ def curves(preset: str, samples: Sequence[int] = (SMALL, LARGE)) -> Iterator[Wan
         yield wanted(preset, variant, size, embedding, min(samples), epochs=epochs)
 
 
+def headline(_: str, samples: Sequence[int] = ()) -> Iterator[Wanted]:
+    """The paper's effect at a size for two CPU cores: what `auxmod demo` shows, over seeds."""
+    for variant in ("aux", "sparse", "naive"):
+        yield Wanted(variant, build(**with_preset("demo", VARIANTS[variant])))
+
+
+# ---- past the paper ---------------------------------------------------------------------------------------
+
+ASKS = 16
+
+
+class Case(NamedTuple):
+    """A cell of the table past the paper, and the τ at which it is judged; None for match accuracy."""
+
+    embedding: str
+    size: tuple[int, int]
+    samples: int
+    tau: float | None = None
+    epochs: int = 10
+
+
+CASES = (
+    Case("angular", (128, 974269), SMALL, 0.05),
+    Case("angular", (64, 433), SMALL),
+    Case("angular", (32, 257), SMALL),
+    Case("token", (8, 97), SMALL),
+    Case("token", (32, 257), LARGE),
+    Case("angular", (256, 3329), LARGE, 0.01, epochs=2),
+    Case("angular", (48, 997), SMALL, 0.005),
+    Case("angular", (20, 1024), SMALL),
+    Case("token", (12, 113), SMALL),
+)
+"""The last three were chosen before anything was run on them: nothing is tuned there."""
+
+
+def beyond(_: str, samples: Sequence[int] = (SMALL, LARGE)) -> Iterator[Wanted]:
+    """`auto` beside aux and sparse, each at its best, at equal samples and equal steps."""
+    for case, variant in itertools.product(CASES, ("auto", "aux", "sparse")):
+        if case.samples in samples:
+            more = {"epochs": case.epochs, "asks": ASKS}
+            yield wanted("best", variant, case.size, case.embedding, case.samples, **more)
+
+
+# ---- the search for the paper's own configuration ---------------------------------------------------------
+
+POOLINGS = {"token": ("cls", "mean", "max", "flatten", "first"), "angular": ("cls", "mean", "max")}
+FEWER_TESTS = 20_000
+"""Test inputs of a trial that only has to be told from others."""
+
+
+def setup(_: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
+    """What the paper leaves open (pooling, final norm, initial weights, clipping, draw), on two telling cells."""
+    for (embedding, size), count in itertools.product(TELLING, samples):
+        structures = itertools.product(POOLINGS[embedding], (True, False), ("default", "cloned", "0.02"), (0.0, 1.0))
+        for pooling, final_norm, init, clip in structures:
+            other = "all" if embedding == "angular" else "fixed"
+            for variant in ("aux", *((other,) if (init, other) != ("cloned", "fixed") else ()), "sparse"):
+                switches = {"pooling": pooling, "final_norm": final_norm, "init": init, "clip": clip}
+                yield wanted("paper", variant, size, embedding, count, **switches, test_samples=FEWER_TESTS)
+
+
+def knobs(_: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
+    """The paper's setup, one stated value turned at a time, on the same cells."""
+    for (embedding, size), count in itertools.product(TELLING, samples):
+        r = PAPER_CHOICE[embedding][size][1]
+        turns: list[Settings] = [{"init": "default"}, {}, {"r": round(1 - r, 12)}, {"draw": "expected"}]
+        turns += [{"lr": 4e-5}, {"lr": 6e-5}, {"weight_decay": 0.0}, {"warmup": 0.0}, {"beta2": 0.98}]
+        for turn in turns:
+            settings: Settings = {"init": "cloned", "test_samples": FEWER_TESTS} | turn
+            yield wanted("paper", "aux", size, embedding, count, **settings)
+
+
 RECIPES: dict[str, Callable[..., Iterator[Wanted]]] = {
-    recipe.__name__: recipe for recipe in (table1a, table1b, configs, table3, redbox, grid, table2, curves)
+    recipe.__name__: recipe
+    for recipe in (table1a, table1b, configs, table3, redbox, grid, table2, curves, headline, beyond, setup, knobs)
 }
 """By name, in the order in which they should be run."""
 
@@ -231,11 +231,12 @@ def cells(
     sizes = {"samples": samples} if samples else {}
     asked = [want.run for preset in presets for want in RECIPES[item](preset, **sizes) if keep(want)]
     runs = sorted(dict.fromkeys(asked), key=_turn if item == "table2" else _samples)
-    usual = {} if item in ("table3", "grid", "redbox") else SEEDS
+    single = item in ("table3", "grid", "redbox", "setup")
+    usual = 1 if single else 3 if item in ("headline", "beyond") else None
     return [
         dataclasses.replace(run, seed=seed) if seed else run
         for run in runs
-        for seed in range(usual.get(_samples(run), 1) if seeds is None else seeds)
+        for seed in range(seeds or usual or SEEDS.get(_samples(run), 1))
     ]
 
 

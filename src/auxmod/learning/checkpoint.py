@@ -1,13 +1,13 @@
 """Weights and training state on disk: safetensors, no pickle, nothing that runs when it is loaded.
 
 A model is two files, `config.json` and `model.safetensors`; what a run needs beside them to go on exactly is
-`state.safetensors`. Every file is written atomically and names the run it belongs to, in a single entry of metadata:
-safetensors writes several in a random order, and equal models should be equal files.
+`state.safetensors`. Every file is written atomically and has the run it belongs to and a digest of its tensors, in a
+single entry of metadata: safetensors writes several in a random order, and equal models should be equal files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
-from auxmod.files import read_json, write_bytes, write_json
+from auxmod.files import read_json, sealed, sha256, unsealed, write_bytes, write_json
 from auxmod.learning.engine import Ensemble, make_encoder
 from auxmod.learning.model import Encoder
 
@@ -32,8 +32,8 @@ def save_model(directory: Path, encoder: Encoder, member: int, config: RunConfig
         name: p.detach()[member][tuple(slice(size) for size in shapes[name])].contiguous().cpu()
         for name, p in encoder.named_parameters()
     }
-    write_json(directory / CONFIG, config.to_dict())
-    write_bytes(directory / MODEL, to_bytes(tensors, metadata={"run": config.hash}))
+    write_json(directory / CONFIG, sealed(config.to_dict()))
+    _write(directory / MODEL, tensors, config.hash)
 
 
 def load_model(directory: Path, device: torch.device) -> tuple[Encoder, RunConfig]:
@@ -42,14 +42,18 @@ def load_model(directory: Path, device: torch.device) -> tuple[Encoder, RunConfi
     path = directory / CONFIG
     require(path.is_file(), f"{directory} is not a run: it has no {CONFIG}.")
     try:
-        config = RunConfig.from_dict(read_json(path))
+        config = RunConfig.from_dict(unsealed(read_json(path), "It"))
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    tensors = _read(directory / MODEL, config.hash)
-    encoder = _empty(config)
-    wanted = {name: p.shape[1:] for name, p in encoder.named_parameters()}
-    found = {name: t.shape for name, t in tensors.items()}
-    require(wanted == found, f"{directory / MODEL} does not hold the model that {CONFIG} describes.")
+    tensors = _read(directory / MODEL, config.hash, "make the model anew, or take it from where it came from")
+    sentence = f"{directory / MODEL} does not hold the model that {CONFIG} describes: restore either."
+    require(config.model.layers <= len(tensors), sentence)  # else even an empty model might be too large to make
+    try:
+        encoder = _empty(config)
+    except RuntimeError:  # of a size that has no number
+        raise UserError(sentence) from None
+    wanted = {name: (p.shape[1:], p.dtype) for name, p in encoder.named_parameters()}
+    require(wanted == {name: (t.shape, t.dtype) for name, t in tensors.items()}, sentence)
     encoder.load_state_dict({name: t[None] for name, t in tensors.items()}, assign=True)
     return encoder.to(device).eval(), config
 
@@ -57,15 +61,15 @@ def load_model(directory: Path, device: torch.device) -> tuple[Encoder, RunConfi
 def save_state(path: Path, ensemble: Ensemble) -> None:
     """Write all that an ensemble needs to go on from here."""
     tensors = {name: t.detach().contiguous().cpu() for name, t in ensemble.snapshot().items()}
-    write_bytes(path, to_bytes(tensors, metadata={"run": _name(ensemble.configs)}))
+    _write(path, tensors, _name(ensemble.configs))
 
 
 def load_state(path: Path, ensemble: Ensemble) -> None:
     """Put an ensemble where :func:`save_state` left it."""
-    tensors = _read(path, _name(ensemble.configs))
-    wanted = {name: t.shape for name, t in ensemble.snapshot().items()}
+    tensors = _read(path, _name(ensemble.configs), "delete it to start over")
+    wanted = {name: (t.shape, t.dtype) for name, t in ensemble.snapshot().items()}
     require(
-        wanted == {name: t.shape for name, t in tensors.items()},
+        wanted == {name: (t.shape, t.dtype) for name, t in tensors.items()},
         f"{path} is the state of a differently shaped run: delete it to start over.",
     )
     ensemble.restore(tensors)
@@ -80,13 +84,29 @@ def _empty(config: RunConfig) -> Encoder:
         return make_encoder([config])
 
 
-def _read(path: Path, run: str) -> dict[str, Tensor]:
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    return sha256(*(part for name in sorted(tensors) for part in (name.encode(), _bytes(tensors[name]))))
+
+
+def _bytes(tensor: Tensor) -> memoryview:
+    row = tensor.contiguous().as_strided((tensor.numel(),), (1,))  # of a single number torch keeps any stride
+    return row.view(torch.uint8).numpy().data
+
+
+def _write(path: Path, tensors: dict[str, Tensor], run: str) -> None:
+    write_bytes(path, to_bytes(tensors, metadata={"run": f"{run} {_digest(tensors)}"}))
+
+
+def _read(path: Path, run: str, remedy: str) -> dict[str, Tensor]:
     require(path.is_file(), f"There is no {path.name} in {path.parent}: the run has not saved one yet.")
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise UserError(f"{path} is damaged or not a safetensors file ({error}).") from None
-    require(metadata.get("run") == run, f"{path} belongs to another run than the {CONFIG} beside it.")
+        found = _digest(tensors)
+    except (SafetensorError, OSError, RuntimeError, ValueError, MemoryError) as error:
+        raise UserError(f"{path} is damaged or not a safetensors file ({error}): {remedy}.") from None
+    owner, _, digest = metadata.get("run", "").partition(" ")
+    require(owner == run, f"{path} belongs to another run than the {CONFIG} beside it: {remedy}.")
+    require(digest in ("", found), f"{path} does not match its digest, so it is damaged: {remedy}.")
     return tensors

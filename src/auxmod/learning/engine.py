@@ -31,7 +31,7 @@ from auxmod.learning.optimiser import Hyper, Memory, OptimiserState, apply, deci
 from auxmod.learning.precision import resolve_precision, trunk_dtype
 from auxmod.problem import labels, rng, sampling
 
-VALIDATION_SAMPLES = 2_000
+VALIDATION_SAMPLES, ASKED_SAMPLES = 2_000, 100_000
 LOGS, EVALUATIONS = 200, 10
 """How often in a run the loss is logged, and how often the held-out accuracy is."""
 
@@ -64,7 +64,18 @@ def shape_of(config: RunConfig) -> tuple[Any, ...]:
     structure = tuple(getattr(m, f.name) for f in fields(m) if f.name != "init")
     table = config.problem.q if m.embedding == "token" else None
     rungs = (len(config.method.moduli), len(config.method.harmonics))
-    return (config.problem.n, table, rungs, structure, t.samples, t.batch, t.precision, t.optimiser, t.test_samples)
+    return (
+        config.problem.n,
+        table,
+        rungs,
+        structure,
+        t.samples,
+        t.batch,
+        t.precision,
+        t.optimiser,
+        t.test_samples,
+        t.asks,
+    )
 
 
 def make_encoder(configs: Sequence[RunConfig]) -> Encoder:
@@ -99,7 +110,7 @@ class Ensemble:
             initialise(self.encoder, e, c.seed, c.model.init)
         self.objective, self.hyper = Objective.of(configs, device), Hyper.of(configs, device)
         self.positions = self.n + (first.model.pooling == "cls")
-        by_hand = fused.supported(first.model, self.positions, device, self.trunk_dtype)
+        by_hand = fused.supported(first.model, device, self.trunk_dtype)
         self.memory = Memory(self.encoder, self.trunk_dtype if by_hand else None)
         self.state = OptimiserState.start(self.memory.parameters, scaled=self.precision == "fp16")
         self._by_hand = FusedTrunk(self.encoder, self.memory.halves, self.memory.views) if by_hand else None
@@ -222,10 +233,19 @@ class Ensemble:
 
     def _finish(self) -> Finished:
         dead = self.dead()
-        scores: list[dict[str, Any] | None] = [None] * len(dead)
+        scores: list[dict[str, Any]] = [{} for _ in dead]
         if None in dead:
             scores = [*self.evaluate(self.training.test_samples)]
+            if self.training.asks > 1:
+                for figures, often in zip(scores, self._asked(), strict=True):
+                    figures |= {"asked": often}
         return Finished([None if d is not None else s for d, s in zip(dead, scores, strict=True)], dead)
+
+    def _asked(self) -> list[dict[str, Any]]:
+        """Each member's figures when asked often, on fewer inputs: they cost so many times as much."""
+        asks, samples = self.training.asks, min(ASKED_SAMPLES, self.training.test_samples)
+        rows = self.evaluate(samples, asks=asks)
+        return [{"asks": asks, **{name: row[name] for name in ("match", "tau", "samples")}} for row in rows]
 
     def _draw_order(self, epoch: int) -> None:
         for e, c in enumerate(self.configs):

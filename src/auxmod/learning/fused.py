@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from auxmod.config import Model
+from auxmod.learning import long_attention
 from auxmod.learning.model import Block, Encoder, Linear
 
 try:
@@ -26,10 +27,10 @@ except ImportError:  # no Triton: the plain trunk serves
     attention = kernels = None  # type: ignore[assignment]
 
 LONGEST = 128
-"""Positions that one attention program holds at once."""
+"""Positions that one attention program holds at once; for more, PyTorch's own attention serves."""
 
 
-def supported(model: Model, n: int, device: torch.device, dtype: torch.dtype) -> bool:
+def supported(model: Model, device: torch.device, dtype: torch.dtype) -> bool:
     """Whether the fused trunk can stand in for the blocks."""
     sizes = (model.width, model.width // model.heads)
     return (
@@ -43,7 +44,6 @@ def supported(model: Model, n: int, device: torch.device, dtype: torch.dtype) ->
         and all(size & (size - 1) == 0 and 16 <= size <= 256 for size in sizes)
         and model.width >= 64
         and model.hidden % 128 == 0
-        and n <= LONGEST
     )
 
 
@@ -88,7 +88,7 @@ class FusedTrunk:
             x, h = kernels.add_norm(x, y, bias, layer["norm1.weight"], layer["norm1.bias"], self.dtype)
             assert h is not None
             qkv = torch.bmm(h, layer["qkv.weight"].mT)
-            mixed = attention.attend(qkv, layer["qkv.bias"], n, self.heads)
+            mixed = _attention(n).attend(qkv, layer["qkv.bias"], n, self.heads)
             y = torch.bmm(mixed, layer["out.weight"].mT)
             middle, g = kernels.add_norm(
                 x, y, layer["out.bias"], layer["norm2.weight"], layer["norm2.bias"], self.dtype
@@ -124,7 +124,7 @@ class FusedTrunk:
 
             torch.bmm(dx.mT, mixed, out=to["out.weight"])
             d_mixed = torch.bmm(dx, layer["out.weight"])
-            d_qkv = attention.attend_backward(qkv, layer["qkv.bias"], d_mixed, heads[number], n, self.heads)
+            d_qkv = _attention(n).attend_backward(qkv, layer["qkv.bias"], d_mixed, heads[number], n, self.heads)
             torch.bmm(d_qkv.mT, h, out=to["qkv.weight"])
             kernels.norm_backward(torch.bmm(d_qkv, layer["qkv.weight"]), x, layer["norm1.weight"], dx, norms[number, 0])
         self._small_gradients(stream, norms.sum(3), heads.sum(2), None if hiddens is None else hiddens.sum(2))
@@ -145,6 +145,10 @@ class FusedTrunk:
                 pairs += [(to["out.bias"], second[:, 2]), (to["down.bias"], down[number])]
                 pairs += [(to["up.bias"], hiddens[number]), (to["qkv.bias"], heads[number])]
         torch._foreach_copy_([target for target, _ in pairs], [source for _, source in pairs])
+
+
+def _attention(n: int) -> Any:
+    return attention if n <= LONGEST else long_attention
 
 
 class _Lift(torch.autograd.Function):

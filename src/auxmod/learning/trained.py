@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from auxmod.config import RunConfig
 from auxmod.learning.checkpoint import load_model, save_model
-from auxmod.learning.evaluation import chunks, evaluate, rows_at_once
+from auxmod.learning.evaluation import asked, chunks, evaluate, rows_at_once
 from auxmod.learning.model import Encoder
 from auxmod.learning.objective import Objective
 from auxmod.learning.plain import PlainModel, to_plain
@@ -38,25 +38,29 @@ class TrainedModel(nn.Module):
         return outputs[0]
 
     @torch.no_grad()
-    def values(self, x: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """The unrounded answers in [0, q), one a row of x: whole numbers (N,) or (B, N), of any kind numpy reads."""
+    def values(self, x: Any, asks: int = 1) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The unrounded answers in [0, q), one a row of x: whole numbers (N,) or (B, N), of any kind numpy reads.
+
+        ``asks`` ways of asking each (shifted inputs, the answer shifted back) are averaged: slower, and more exact.
+        """
         rows = check_rows(x, self.config.problem)
         device = self.encoder.head.weight.device
         objective = Objective.of([self.config], device)
         answers = []
         for start, count in chunks(len(rows), 4096):
             batch = torch.from_numpy(rows[start : start + count]).to(device)
-            answers.append(objective.decode(self(batch)[None])[0].cpu().numpy())
+            outputs = asked(lambda x: self(x[0])[None], objective, batch[None], asks)
+            answers.append(objective.decode(outputs)[0].cpu().numpy())
         return np.concatenate(answers) if answers else np.zeros(0)
 
-    def predict(self, x: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def predict(self, x: Any, asks: int = 1) -> np.ndarray[Any, np.dtype[np.int64]]:
         """(x_1 + … + x_N) mod q, as the model sees it: whole numbers in 0..q−1, one a row."""
-        return labels.rounded(torch.from_numpy(self.values(x)), self.config.problem.q).numpy()
+        return labels.rounded(torch.from_numpy(self.values(x, asks)), self.config.problem.q).numpy()
 
     def evaluate(self, samples: int = 100_000, **options: Any) -> dict[str, Any]:
         """Match and τ-accuracy with their chance levels, and accuracy by wraps and by zeros.
 
-        Options: ``distribution`` ("uniform" or "sparse"), ``fill``, ``taus``.
+        Options: ``distribution`` ("uniform" or "sparse"), ``fill``, ``taus``, ``asks`` (as in :meth:`values`).
         """
         device, encoder = self.encoder.head.weight.device, self.encoder
         at_once = rows_at_once(encoder.model.hidden, encoder.n, encoder.outputs, 1, device)

@@ -95,3 +95,27 @@ def _legend(figure: Figure) -> None:
         Line2D([], [], color=FAINT, linewidth=1, linestyle=DOTTED, label="chance"),
     ]
     figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False, labelcolor=INK)
+
+
+# ---- the picture at the top of the README -----------------------------------------------------------------
+
+
+def headline_figure(stored: results.Index) -> Figure:
+    """The demo's methods while they learn: the mean over seeds, the seeds faint behind it."""
+    figure = blank(7.6, 3.4)
+    axes = figure.subplots()
+    runs = {want.variant: want.run for want in recipes.headline("demo")}
+    _lines(axes, stored, {"": runs})
+    for variant, run in runs.items():
+        mean = results.mean_curve(stored, run)
+        if mean:
+            step, share = mean[-1]
+            axes.annotate(
+                f"{variant}  {share:.0f} %", (step, share), (6, 0), textcoords="offset points", va="center",
+                color=COLOURS[variant], fontweight="bold", fontsize=10, annotation_clip=False,
+            )  # fmt: skip
+    problem, training = run.problem, run.training
+    axes.set(xlabel="training steps", ylabel="held-out match accuracy (%)")
+    axes.set_title(f"(x₁ + … + x_{problem.n}) mod {problem.q} from {training.samples:,} samples, on a CPU", **TITLE)
+    clean(axes)
+    return figure

@@ -29,6 +29,12 @@ def draw(item: str, preset: str, stored: Index) -> Figure:
     return FIGURES[item](preset, stored)
 
 
+def _headline(_: str, stored: Index) -> Figure:
+    from auxmod.reporting import curves
+
+    return curves.headline_figure(stored)
+
+
 def _gap(_: str, __: Index) -> Figure:
     from auxmod.reporting import theory_figures
 
@@ -181,5 +187,6 @@ FIGURES: dict[str, Callable[[str, Index], Figure]] = {
     "curves": _curves,
     "table1a": table1a_figure,
     "table1b": table1b_figure,
+    "headline": _headline,
 }
 """By the names of their items."""

@@ -5,11 +5,12 @@ matplotlib's object interface only, imported late: no global state, and a senten
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from auxmod.errors import UserError, require
-from auxmod.files import user_named
+from auxmod.files import user_named, write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,11 +50,18 @@ def check_name(path: Path) -> None:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG, SVG or PDF, whichever its name ends in; the same figure gives the same file."""
+    """Write a figure as PNG, SVG or PDF, whichever its name ends in."""
+    check_name(path)
+    with user_named(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(path, picture(figure, path.suffix.lower()))
+
+
+def picture(figure: Figure, ending: str) -> bytes:
+    """A figure as the content of a file with this ending; the same figure gives the same file."""
     from matplotlib import rc_context
 
-    check_name(path)
-    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    with user_named(path), rc_context({"svg.hashsalt": "auxmod"}):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=160, metadata=dates.get(path.suffix.lower()))
+    dates, drawn = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}, io.BytesIO()
+    with rc_context({"svg.hashsalt": "auxmod"}):
+        figure.savefig(drawn, format=ending.lstrip("."), dpi=160, metadata=dates.get(ending))
+    return drawn.getvalue()

@@ -7,19 +7,13 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from auxmod.files import read_lines
-from auxmod.reporting import bench_figure, docs, errata
-
-Rows = Iterable[Sequence[str]]
-
-
-def markdown(columns: Sequence[str], rows: Rows) -> str:
-    """A Markdown table; the first column is text, the others figures."""
-    rule = ["---", *["---:"] * (len(columns) - 1)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, rule, *rows))
+from auxmod.reporting import bench_figure, curves, docs, errata, looks, render, research, tables
+from auxmod.reporting import results as stored
+from auxmod.reporting.research import markdown
 
 
 def speed(results: Path) -> str:
@@ -97,12 +91,25 @@ def paper_errors(_: Path) -> str:
     return errata.markdown(errata.findings())
 
 
+def headline(results: Path) -> str:
+    """The demo's methods over seeds, and where they were run."""
+    table = tables.build("headline", "demo", stored.read(results))
+    made = read_lines(results / "headline.jsonl")[0]["provenance"]
+    note = f"{made['device']}, {made['precision']}, commit `{made['commit']}`: `auxmod reproduce headline`."
+    return f"{render.markdown(table)}\n- {note}"
+
+
 BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
+    ("README.md", "make pages: headline", headline),
     ("README.md", "make pages: speed", speed),
     ("docs/performance.md", "make pages: speed", speed),
     ("docs/performance.md", "make pages: precision", precision),
     ("docs/performance.md", "make pages: the log", speed_log),
     ("docs/paper.md", errata.COMMAND, paper_errors),
+    ("docs/results.md", "make pages: setup", research.setup),
+    ("docs/results.md", "make pages: knobs", research.knobs),
+    ("docs/results.md", "make pages: ways to choose K and r", research.ways),
+    ("docs/research.md", "make pages: trials", research.trials),
 ]
 """Every generated block: its file, what its marker says, and what makes it."""
 
@@ -125,6 +132,7 @@ def draw(root: Path) -> None:
     """The pictures that the pages show."""
     bench = json.loads((root / "results" / "bench-h200.json").read_text())
     bench_figure.save(bench, root / "docs" / "bench-h200.png")
+    looks.save(curves.headline_figure(stored.read(root / "results")), root / "docs" / "headline.png")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Every number of the paper's tables, as data, laid out to be read beside them. `auxmod published` prints them.
 
 Accuracies are in percent, as printed. `ours` is the paper's method, `aux` here; its `baseline` is `sparse`. The
-chosen (K, r) of its Table 7 are `recipes.PAPER_CHOICE`, from which the presets take them too.
+chosen (K, r) of its Table 7 are `presets.PAPER_CHOICE`, from which the presets take them too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from auxmod.experiments.recipes import PAPER_CHOICE
+from auxmod.experiments.presets import PAPER_CHOICE
 
 Metric = Literal["match", "tau", "gain", "bound", "choice"]
 """bound: the gap table's (1−1/q)^N, no percentage; choice: a row of Table 7, whose numbers are its k and r."""

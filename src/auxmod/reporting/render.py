@@ -15,8 +15,9 @@ from auxmod.reporting.tables import NAMES, Cell, Table, grouped
 Format = Literal["text", "markdown", "latex", "csv", "json"]
 HEADS = {"n": "N", "tau": "τ"}
 ORDER = (
-    "item", "preset", "embedding", "n", "q", "samples", "method", "metric", "tau", "statistic", "k", "r", "norm",
-    "bias", "init", "dropout", "paper", "mean", "std", "count", "failed", "chance", "difference",
+    "item", "preset", "embedding", "n", "q", "samples", "method", "metric", "tau", "asks", "statistic", "k", "r",
+    "norm", "bias", "init", "dropout", "pooling", "final_norm", "clip", "changed", "paper", "mean", "std", "count",
+    "failed", "chance", "difference",
 )  # fmt: skip
 """The columns of a CSV file."""
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -29,6 +30,8 @@ class Layout:
     heads: list[tuple[str, str]]
     """A column's group, and its name within it."""
     rows: list[list[str]]
+    cells: list[list[Cell | None]]
+    """Behind each word the cell it is of; None behind what a row is."""
     labels: int
     """How many columns, from the left, say what a row is."""
 
@@ -42,15 +45,19 @@ def layout(table: Table) -> Layout:
     for column in columns:
         parts = ("paper", table.ours, "Δ") if column in compared else ("" if table.across == "k" else table.ours,)
         heads += [(_column(table.across, column), part) for part in parts]
-    rows = []
+    rows, cells = [], []
     for key, group in grouped(table.cells, table.down).items():
         row = [_word(name, value) for name, value in zip(table.down, key, strict=True)]
         row += [_figure(next(cell.chance for cell in group if cell.chance is not None), 1)] if guessed else []
         found = {cell.facts[table.across]: cell for cell in group}
+        behind: list[Cell | None] = [None] * len(row)
         for column in columns:
-            row += _words(found.get(column), column in compared, table)
+            words = _words(found.get(column), column in compared, table)
+            row += words
+            behind += [found.get(column)] * len(words)
         rows.append(row)
-    return Layout(heads, rows, len(table.down))
+        cells.append(behind)
+    return Layout(heads, rows, cells, len(table.down))
 
 
 def _words(cell: Cell | None, compared: bool, table: Table) -> list[str]:

@@ -104,10 +104,10 @@ def _key(config: Mapping[str, Any]) -> str:
     return json.dumps(parts | {"format": config.get("format")}, sort_keys=True)
 
 
-def collect(results: Index, run: RunConfig, tau: float | None = None) -> Summary | None:
-    """A run's match accuracy, or its τ-accuracy, over its seeds; None where it was not run."""
+def collect(results: Index, run: RunConfig, tau: float | None = None, asks: int = 1) -> Summary | None:
+    """A run's match accuracy, or its τ-accuracy, over its seeds, asked once or often; None where it was not run."""
     rows = find(results, run)
-    scores = [row["scores"] for row in rows if "scores" in row]
+    scores = [row["scores"] if asks == 1 else row["scores"]["asked"] for row in rows if "scores" in row]
     if not rows:
         return None
     try:

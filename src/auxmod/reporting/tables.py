@@ -6,14 +6,17 @@ A cell that was not run has no figure of ours, and is never filled from elsewher
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from auxmod import settings
 from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments import recipes
+from auxmod.experiments.presets import with_preset
 from auxmod.experiments.recipes import RECIPES, Wanted
 from auxmod.reporting import published, results
 from auxmod.settings import flatten
@@ -30,10 +33,19 @@ TITLES = {
     "rho": "ρ = ((1 − r) + r/K) / (2/3), the expected wraps of aux over those of sparse",
     "redbox": "Match accuracy (%) over K and r, angular embedding, N = 64, q = 433, 100K samples",
     "grid": "Match accuracy (%) over K and r, 100K samples",
+    "headline": "Match accuracy (%) of the demo: angular embedding, a small encoder",
+    "beyond": "Past the paper: accuracy (%) at equal samples and steps, each method at its best",
+    "setup": "Match accuracy (%) in what the paper leaves open, on two cells of Table 1",
+    "knobs": "Match accuracy (%) with one stated value changed, on the same two cells",
 }
 """Every table, by the name of its item."""
-NAMES = {"aux": "aux", "sparse": "sparse", "naive": "naive", "expected": "aux, expected"}
+NAMES = {
+    "aux": "aux", "sparse": "sparse", "naive": "naive", "expected": "aux, expected",
+    "fixed": "aux, label fixed", "all": "aux, asked of all", "auto": "auto",
+}  # fmt: skip
 """What a variant is called."""
+ONCE = ("gap", "rho", "headline", "beyond", "setup", "knobs")
+"""Tables that are the same for every preset."""
 SHOWN = ("pooling", "final_norm", "init", "clip", "lr")
 """Settings that the paper leaves open or that a preset changes, said beneath each table."""
 NEAR = 5.0
@@ -103,7 +115,7 @@ def tables(item: str, presets: Sequence[str], stored: results.Index, samples: Se
     return [
         build(name, preset, stored, samples)
         for name in (TITLES if item == "all" else (item,))
-        for preset in (presets[:1] if name in ("gap", "rho") else presets)
+        for preset in (presets[:1] if name in ONCE else presets)
     ]
 
 
@@ -117,6 +129,10 @@ _SHAPES: dict[str, tuple[tuple[str, ...], str]] = {
     "configs": (("norm", "bias", "init", "dropout"), "method"),
     "redbox": (("r",), "k"),
     "grid": (("embedding", "n", "q", "r"), "k"),
+    "headline": (("n", "q", "samples"), "method"),
+    "beyond": (("embedding", "n", "q", "samples", "metric", "asks"), "method"),
+    "setup": (("embedding", "pooling", "final_norm", "init", "clip"), "method"),
+    "knobs": (("embedding", "changed"), "method"),
 }
 """The facts that name a row, and the one that names a column."""
 
@@ -126,11 +142,14 @@ def _of_runs(item: str, preset: str, stored: results.Index, samples: Sequence[in
         samples = (recipes.SMALL, recipes.LARGE)  # ours is at 100K, the paper's at 1M: never side by side
     asked = list(RECIPES[item](preset, **({"samples": samples} if samples else {})))
     down, across = _SHAPES[item]
-    cells = list(_spreads(asked, stored) if item == "table3" else _cells(item, asked, stored))
+    own = {"table3": _spreads, "beyond": _beyond}.get(item)
+    cells = list(own(asked, stored) if own else _cells(item, asked, stored))
     if across == "k":
         embeddings = list(recipes.SIZES)
         cells.sort(key=lambda cell: (embeddings.index(cell.facts["embedding"]), *_values(cell, "n", "q", "r", "k")))
-    return Table(item=item, preset=preset, down=down, across=across, cells=cells, notes=list(_notes(asked, cells)))
+    notes = list(_notes(asked, cells))[: 1 if item in ONCE else None]  # what is said of all its runs, they share
+    named = None if item in ONCE else preset
+    return Table(item=item, preset=named, down=down, across=across, cells=cells, notes=notes)
 
 
 def _cells(item: str, asked: Iterable[Wanted], stored: results.Index) -> Iterator[Cell]:
@@ -140,7 +159,9 @@ def _cells(item: str, asked: Iterable[Wanted], stored: results.Index) -> Iterato
     for tau in sorted(published.TAUS) if item == "table2" else [None]:
         for want in once.values():
             facts = _facts(item, want) | {"metric": "match" if tau is None else "tau", "tau": tau}
-            paper = published.find(item, **{name: v for name, v in facts.items() if name not in ("k", "r")})
+            paper = published.find(
+                _source(item, want), **{name: v for name, v in facts.items() if name in _found_by(item)}
+            )
             yield _cell(facts, paper, results.collect(stored, want.run, tau), results.chance(want.run, tau))
 
 
@@ -148,7 +169,32 @@ def _facts(item: str, want: Wanted) -> Facts:
     run = want.run
     facts: Facts = {"embedding": run.model.embedding, "n": run.problem.n, "q": run.problem.q}
     facts |= {"samples": run.training.samples, "method": want.variant, "k": run.method.k, "r": run.method.r}
-    return facts | ({name: getattr(run.model, name) for name in recipes.SWITCHES} if item == "configs" else {})
+    if item == "knobs":
+        return facts | {"changed": _departure(run)}
+    own, more = flatten(run), {"configs": tuple(recipes.SWITCHES), "setup": _SHAPES["setup"][0]}
+    return facts | {name: own[name] for name in more.get(item, ())}
+
+
+def _found_by(item: str) -> set[str]:
+    """The facts by which a figure of the paper is found."""
+    switches = recipes.SWITCHES if item == "configs" else ()
+    return {"embedding", "n", "q", "samples", "method", "metric", "tau", *switches}
+
+
+def _source(item: str, want: Wanted) -> str:
+    """Which of the paper's tables has the figure: the trials are on cells of Table 1."""
+    if item not in ("setup", "knobs"):
+        return item
+    return "table1a" if want.run.model.embedding == "token" else "table1b"
+
+
+def _departure(run: RunConfig) -> str:
+    """What in a run is not the paper's."""
+    given = {"n": run.problem.n, "q": run.problem.q, "embedding": run.model.embedding}
+    own, base = flatten(run), flatten(settings.build(**with_preset("paper", given)))
+    changed = {name for name in own if own[name] != base[name]} - {"test_samples", "seed", "samples", "moduli"}
+    words = [f"r {run.method.r:g}" if name == "weights" else f"{name} {own[name]}" for name in sorted(changed)]
+    return ", ".join(words) or "nothing"
 
 
 def _cell(facts: Facts, paper: float | None, found: results.Summary | None, chance: float) -> Cell:
@@ -162,9 +208,9 @@ def _notes(asked: Sequence[Wanted], cells: Sequence[Cell]) -> Iterator[str]:
     done = sum(cell.ours is not None for cell in cells)
     yield f"{done} of {len(cells)} cells run. Ours: mean ± standard deviation (seeds)."
     for variant, want in {want.variant: want for want in asked}.items():
-        settings, pair = flatten(want.run), len(want.run.method.moduli) > 1
-        names = [*SHOWN, *(["draw"] if pair else []), *(["alpha"] if settings["alpha"] else [])]
-        yield f"{NAMES[variant]}: " + ", ".join(f"{name} {settings[name]}" for name in names)
+        own, pair = flatten(want.run), len(want.run.method.moduli) > 1
+        names = [*SHOWN, *(["draw"] if pair else []), *(["alpha"] if own["alpha"] else [])]
+        yield f"{NAMES[variant]}: " + ", ".join(f"{name} {own[name]}" for name in names)
     compared = [cell for cell in cells if cell.difference is not None and cell.facts["metric"] != "gain"]
     for (method, samples), group in grouped(compared, ("method", "samples")).items():
         gaps = [cell.difference or 0.0 for cell in group]
@@ -185,6 +231,22 @@ def grouped(cells: Iterable[Cell], names: Sequence[str]) -> dict[tuple[Any, ...]
 
 def _values(cell: Cell, *names: str) -> tuple[Any, ...]:
     return tuple(cell.facts[name] for name in names)
+
+
+# ---- past the paper ---------------------------------------------------------------------------------------
+
+
+def _beyond(asked: Iterable[Wanted], stored: results.Index) -> Iterator[Cell]:
+    """Each case at its own τ, or by match; asked once, and asked often with the answers averaged."""
+    taus = {(case.embedding, case.size, case.samples): case.tau for case in recipes.CASES}
+    for want, asks in itertools.product(asked, (1, recipes.ASKS)):
+        facts = _facts("beyond", want)
+        tau = taus[facts["embedding"], (facts["n"], facts["q"]), facts["samples"]]
+        known = {name: value for name, value in facts.items() if name in _found_by("beyond")}
+        table = "table1a" if facts["embedding"] == "token" else "table1b" if tau is None else "table2"
+        paper = published.find(table, **known, metric="match" if tau is None else "tau", tau=tau) if asks == 1 else None
+        facts |= {"metric": "match" if tau is None else f"τ = {tau:g}", "asks": asks}
+        yield _cell(facts, paper, results.collect(stored, want.run, tau, asks), results.chance(want.run, tau))
 
 
 # ---- Table 3 ----------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auxmod.experiments.recipes import PAPER_CHOICE
+from auxmod.experiments.presets import PAPER_CHOICE
 from auxmod.problem import theory
 from auxmod.reporting.errata.finding import Finding
 from auxmod.reporting.published import CONFIGURATIONS, TABLE1, TABLE2, TABLE3, TAUS, UNTUNED

@@ -1,0 +1,101 @@
+"""Blocks of docs/results.md and docs/research.md: what was tried, from results/, as Markdown."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from auxmod.files import read_lines
+from auxmod.reporting import render, results, tables
+
+Rows = Iterable[Sequence[str]]
+NEAREST = 8
+
+
+def markdown(columns: Sequence[str], rows: Rows) -> str:
+    """A Markdown table; the first column is text, the others figures."""
+    rule = ["---", *["---:"] * (len(columns) - 1)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, rule, *rows))
+
+
+def setup(place: Path) -> str:
+    """The configurations nearest to the paper's figures, of all that the paper's text leaves open."""
+    names = ("pooling", "final_norm", "init", "clip")
+    groups = tables.grouped(tables.build("setup", "paper", results.read(place)).cells, names)
+    compared = {key: [cell for cell in cells if cell.difference is not None] for key, cells in groups.items()}
+    whole = {key: cells for key, cells in compared.items() if len(cells) == 4}
+    ranked = sorted((_distance(cells), key) for key, cells in whole.items())
+    heads = [f"{cell.facts['embedding']} {cell.facts['method']} ({cell.paper})" for cell in next(iter(whole.values()))]
+    rows = (
+        (
+            f"{key[0]}, {'' if key[1] else 'no '}final norm, init {key[2]}, {'clip 1' if key[3] else 'no clip'}",
+            *(f"{cell.ours:.1f}" for cell in whole[key]),
+            f"{distance:.1f}",
+        )
+        for distance, key in ranked[:NEAREST]
+    )
+    note = (
+        f"The {NEAREST} nearest of {len(whole)} configurations; in brackets the paper's figures. Match accuracy (%), "
+        "token N = 8, q = 31 and angular N = 16, q = 97, 100K samples; one seed, three for the stated setup. "
+        "All of them: `auxmod table setup`."
+    )
+    return f"{markdown(('configuration', *heads, 'mean distance'), rows)}\n\n{note}"
+
+
+def _distance(cells: Sequence[tables.Cell]) -> float:
+    return statistics.fmean(abs(cell.difference or 0.0) for cell in cells)
+
+
+def knobs(place: Path) -> str:
+    """The paper's setup with one stated value changed."""
+    return render.markdown(tables.build("knobs", "paper", results.read(place)))
+
+
+def ways(place: Path) -> str:
+    """Ways to set K and r, at equal cost."""
+    rows = read_lines(place / "compare.jsonl")
+    columns = ("case", "way", "chosen", "cost in runs", "match accuracy (%)", "seeds")
+    body = (
+        (
+            f"{row['embedding']}, N = {row['n']}, q = {row['q']}",
+            row["way"],
+            ", ".join(f"{_name(name)} = {_value(value)}" for name, value in row["choice"].items()),
+            f"{row['cost']:.0f}",
+            f"{100 * row['match']:.1f} ± {100 * row['std']:.1f}",
+            str(row["seeds"]),
+        )
+        for row in rows
+    )
+    made = rows[0]["provenance"]
+    return f"{markdown(columns, body)}\n\n{made['device']}, {made['precision']} trunk, commit `{made['commit']}`."
+
+
+def _name(setting: str) -> str:
+    return {"k": "K"}.get(setting, setting)
+
+
+def _value(value: Any) -> str:
+    return f"{value:.2g}" if isinstance(value, float) else str(value)
+
+
+def trials(place: Path) -> str:
+    """Trials past the paper, case by case, the most exact first."""
+    cases: dict[str, list[dict[str, Any]]] = {}
+    for row in read_lines(place / "trials.jsonl"):
+        config = row["config"]
+        case = f"{config['model']['embedding']}, N = {config['problem']['n']}, q = {config['problem']['q']}"
+        cases.setdefault(case, []).append(row)
+    return "\n\n".join(f"**{case}**\n\n{_case(rows)}" for case, rows in cases.items())
+
+
+def _case(rows: list[dict[str, Any]]) -> str:
+    columns = ("trial", "match", "τ = 0.01", "τ = 0.05", "match, asked 16 ways")
+    rows = sorted(rows, key=lambda row: (-row["scores"]["match"], -row["scores"]["tau"]["0.01"]))
+    figures = (
+        (row["scores"]["match"], row["scores"]["tau"]["0.01"], row["scores"]["tau"]["0.05"], row["asked"]["match"])
+        for row in rows
+    )
+    body = ((row["tag"], *(f"{100 * v:.1f}" for v in values)) for row, values in zip(rows, figures, strict=True))
+    return markdown(columns, body)

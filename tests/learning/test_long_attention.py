@@ -1,0 +1,35 @@
+"""Attention over packed rows, against its definition."""
+
+import pytest
+import torch
+
+from auxmod.learning import long_attention
+
+E, SAMPLES, N, HEADS, WIDTH = 2, 3, 5, 2, 4
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_attention_and_its_gradient_are_the_definition_s(bias: bool) -> None:
+    D, R = HEADS * WIDTH, SAMPLES * N
+    make = torch.Generator().manual_seed(0)
+    qkv = torch.randn(E, R, 3 * D, dtype=torch.float64, generator=make).requires_grad_()
+    shift = torch.randn(E, 3 * D, dtype=torch.float64, generator=make).requires_grad_() if bias else None
+    d_out = torch.randn(E, R, D, dtype=torch.float64, generator=make)
+
+    whole = qkv if shift is None else qkv + shift[:, None]
+    out = torch.zeros_like(d_out)
+    for e in range(E):
+        for sample in range(SAMPLES):
+            rows = slice(sample * N, (sample + 1) * N)
+            for head in range(HEADS):
+                q, k, v = (whole[e, rows, part * D + head * WIDTH :][:, :WIDTH] for part in range(3))
+                out[e, rows, head * WIDTH : (head + 1) * WIDTH] = torch.softmax(q @ k.T / WIDTH**0.5, -1) @ v
+    expected = torch.autograd.grad(out, [qkv] if shift is None else [qkv, shift], d_out)
+
+    plain = None if shift is None else shift.detach()
+    torch.testing.assert_close(long_attention.attend(qkv.detach(), plain, N, HEADS), out.detach())
+    sums = torch.full((E, 4, 3 * D), torch.nan)
+    d_qkv = long_attention.attend_backward(qkv.detach(), plain, d_out, sums, N, HEADS)
+    torch.testing.assert_close(d_qkv, expected[0])
+    if shift is not None:
+        torch.testing.assert_close(sums.sum(1), expected[1].float())

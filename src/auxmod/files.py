@@ -3,40 +3,70 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
+import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from auxmod.errors import UserError
+from auxmod.errors import UserError, require
+
+SUM = "sum"
+"""Where a JSON object keeps the checksum of the rest of it."""
 
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write beside the target, flush to disk, then rename over it."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+    with named(path):
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise
+
+
+def append(descriptor: int, content: bytes) -> None:
+    """Add all of it to the end of a file in a single write; where the disk is full, none of it."""
+    before = os.lseek(descriptor, 0, os.SEEK_END)
+    if os.write(descriptor, content) != len(content):
+        os.ftruncate(descriptor, before)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 @contextlib.contextmanager
-def user_named(path: Path) -> Iterator[None]:
+def named(path: Path) -> Iterator[None]:
+    """What goes wrong meanwhile is said of this file, not of one beside it, nor of none."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None:
+            error.filename = str(path)
+        raise
+
+
+FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
+"""Faults of the machine rather than of what was asked for."""
+
+
+@contextlib.contextmanager
+def user_named(path: Path, flag: str = "--out") -> Iterator[None]:
     """Writing to a place the user named: where that cannot be done, it is a sentence."""
     try:
         yield
     except OSError as error:
-        raise UserError(f"{path} cannot be written ({error.strerror}): choose another --out.") from None
+        sentence = f"{path} cannot be written ({error.strerror}): choose another {flag}."
+        raise (OSError(sentence) if error.errno in FAULTS else UserError(sentence)) from None
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -44,21 +74,56 @@ def write_json(path: Path, value: Any) -> None:
     write_bytes(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
 
 
+def parse(text: str | bytes) -> Any:
+    """JSON as the standard has it, without NaN; whatever is wrong with it is a ValueError."""
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is not a number")
+
+
 def read_json(path: Path) -> Any:
     """A JSON file's value; a missing or damaged file is a sentence."""
     try:
-        return json.loads(path.read_text())
+        return parse(path.read_bytes())
     except FileNotFoundError:
         raise UserError(f"There is no file {path}.") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read as JSON ({error}): restore it or make it anew.") from None
 
 
+def sealed(value: Mapping[str, Any], of: str = "") -> dict[str, Any]:
+    """With a checksum of it, and of what it is ``of``: a file of another run does not pass for this one's."""
+    return {**value, SUM: _checksum(value, of)}
+
+
+def unsealed(value: Any, where: object, of: str = "") -> dict[str, Any]:
+    """What was sealed, without its checksum; an object that never had one is taken as it is."""
+    require(isinstance(value, dict), f"{where} is not a JSON object: restore it or make it anew.")
+    rest = {name: part for name, part in value.items() if name != SUM}
+    whole = value[SUM] == _checksum(rest, of) if SUM in value else not any(_is_checksum(part) for part in rest.values())
+    require(whole, f"{where} does not match its checksum, so it is damaged or of another run: restore it or delete it.")
+    return rest
+
+
+def _is_checksum(part: Any) -> bool:
+    """Whether it looks like one, whose name has been damaged."""
+    return isinstance(part, str) and re.fullmatch(r"[0-9a-f]{16}", part) is not None
+
+
+def _checksum(value: Mapping[str, Any], of: str) -> str:
+    return sha256(of.encode(), json.dumps(value, sort_keys=True, separators=(",", ":")).encode())[:16]
+
+
 def append_line(path: Path, value: Any) -> None:
-    """Append one JSON line in a single write, so that a reader never sees half of it."""
+    """Append one JSON line in a single write, so that a reader never sees half of it; none of it on a full disk."""
     line = _line(value)
-    with open(path, "ab", buffering=0) as file:
-        file.write(line)
+    with named(path), open(path, "ab", buffering=0) as file:
+        append(file.fileno(), line)
 
 
 def write_lines(path: Path, values: Iterable[Any]) -> None:
@@ -70,21 +135,25 @@ def _line(value: Any) -> bytes:
     return (json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n").encode()
 
 
-def read_lines(path: Path) -> list[Any]:
-    """The values of a JSON-lines file; a torn last line, left by a crash, is dropped."""
+def read_lines(path: Path, first: bytes = b"{") -> list[Any]:
+    """The values of a JSON-lines file, whose lines begin with ``first``; a torn last one is left out."""
     rows: list[Any] = []
-    lines = path.read_bytes().splitlines(keepends=True)
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
         try:
-            rows.append(json.loads(line))
+            rows.append(parse(line))
         except ValueError:
-            if number == len(lines):
+            if is_torn(line, first):
                 break
             raise UserError(f"Line {number} of {path} is not JSON: restore the file or delete the line.") from None
     return rows
 
 
-def sha256(*parts: bytes) -> str:
+def is_torn(line: bytes, first: bytes) -> bool:
+    """Whether a line that is not JSON can be the beginning of one of ours, which begin with ``first``."""
+    return line[: len(first)] == first[: len(line)] and not line.endswith(b"\n")
+
+
+def sha256(*parts: bytes | memoryview) -> str:
     """Hexadecimal digest of the parts one after another."""
     digest = hashlib.sha256()
     for part in parts:

@@ -15,7 +15,7 @@ from tiny import tiny
 
 
 def row(seed: int, **more: Any) -> dict[str, Any]:
-    return result_row(tiny(seed=seed), None if "failed" in more else {"match": seed / 10}, {}, **more)
+    return result_row(tiny(seed=seed), None if "failed" in more else {"match": seed / 100}, {}, **more)
 
 
 def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from auxmod.errors import UserError
-from auxmod.experiments import store
-from auxmod.experiments.store import Run, provenance, result_row
+from auxmod.experiments import origin, store
+from auxmod.experiments.origin import provenance
+from auxmod.experiments.store import Run, result_row
 from tiny import tiny
 
 
@@ -93,14 +94,14 @@ def test_a_row_names_its_run() -> None:
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_the_commit_says_whether_the_source_was_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a repository of its own: clean, changed elsewhere, changed here, and outside of any."""
-    here = tmp_path / "src" / "auxmod" / "experiments" / "store.py"
+    here = tmp_path / "src" / "auxmod" / "experiments" / "origin.py"
     here.parent.mkdir(parents=True)
     here.write_text("")
-    monkeypatch.setattr(store, "__file__", str(here))
+    monkeypatch.setattr(origin, "__file__", str(here))
 
     def commit() -> str | None:
-        store.commit.cache_clear()
-        return store.commit()
+        origin.commit.cache_clear()
+        return origin.commit()
 
     def git(*arguments: str) -> str:
         identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
@@ -119,4 +120,4 @@ def test_the_commit_says_whether_the_source_was_changed(tmp_path: Path, monkeypa
         (tmp_path / "src" / "auxmod" / "model.py").write_text("changed")
         assert commit() == name + "+"
     finally:
-        store.commit.cache_clear()
+        origin.commit.cache_clear()

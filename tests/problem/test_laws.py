@@ -150,3 +150,57 @@ def test_what_makes_no_sense_or_is_too_large_is_refused_in_a_sentence(call, word
     with pytest.raises(UserError, match=words) as refusal:
         call()
     assert str(refusal.value).endswith(".")
+
+
+@pytest.mark.parametrize(("n", "q"), SMALL)
+def test_the_law_of_the_sum_is_exact_where_that_is_cheap(n: int, q: int) -> None:
+    sums = Counter(sum(x) for x in inputs(n, q))
+    assert laws.sum_law(n, q).tolist() == [sums[s] / q**n for s in range(n * (q - 1) + 1)]
+    assert laws.sum_law_error(n, q) == 2.0**-53
+    assert laws.wrap_counts(n, q) == laws.wrap_counts(n, q, 1)  # q itself, where no multiple is named
+    assert laws.wrap_law(n, q) == laws.wrap_law(n, q, 1)
+    assert laws.sparse_wrap_law(n, q) == laws.sparse_wrap_law(n, q, 1, "zero")
+
+
+def test_what_is_cheap_is_the_work_of_counting(monkeypatch: pytest.MonkeyPatch) -> None:
+    def counted(n: int, q: int) -> list[int]:
+        raise AssertionError("counted in integers")
+
+    monkeypatch.setattr(laws, "sum_counts", counted)
+    for n, q in ((50, 201), (200, 13), (8, 7813)):  # n·n·q is just above 500,000
+        assert laws.sum_law(n, q).sum() == pytest.approx(1)
+        assert laws.sum_law_error(n, q) > 2.0**-53
+    with pytest.raises(AssertionError, match="counted"):
+        laws.sum_law(50, 200)  # exactly that
+    assert laws.sum_law_error(50, 200) == 2.0**-53
+
+
+def test_the_limits_are_as_documented_and_are_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (laws.MOST_TERMS, laws.MOST_SPARSE_TERMS) == (1024, 256)
+    assert (laws.MOST_SUMS, laws.EXACT_WORK) == (2**24, 500_000)
+    monkeypatch.setattr(laws, "MOST_TERMS", 9)
+    monkeypatch.setattr(laws, "MOST_SPARSE_TERMS", 5)
+    monkeypatch.setattr(laws, "MOST_SUMS", 25)
+    assert sum(laws.wrap_counts(9, 3)) == 3**9
+    assert sum(laws.sparse_wrap_law(5, 3)) == pytest.approx(1)
+    assert len(laws.sum_law(6, 5)) == 25
+    for refused in (lambda: laws.wrap_counts(10, 3), lambda: laws.sparse_wrap_law(6, 3), lambda: laws.sum_law(25, 2)):
+        with pytest.raises(UserError):
+            refused()
+
+
+@pytest.mark.parametrize(("n", "q"), [(64, 257), (1, 2**20), (3, 400_000), (128, 97)])
+def test_the_stated_error_is_the_one_derived(n: int, q: int) -> None:
+    length = next(2**i for i in itertools.count() if 2**i > n * (q - 1))
+    assert laws.sum_law_error(n, q) == 2.0**-53 * (10 * n + 16 + 8 * math.log2(length))
+
+
+def test_sines_near_their_zeros_keep_their_digits() -> None:
+    length = 2**20
+    near = np.array([1, length - 1, length + 1, 2 * length - 1])
+    assert laws._sine(near, length) == pytest.approx(math.sin(math.pi / length) * np.array([1, 1, -1, -1]), rel=1e-15)
+
+
+@pytest.mark.parametrize(("n", "q", "k"), [(4, 5, 1), (6, 2, 2), (8, 3, 3), (5, 2, 1)])
+def test_the_sparse_law_ends_at_the_last_count_that_can_occur(n: int, q: int, k: int) -> None:
+    assert len(laws.sparse_wrap_law(n, q, k)) == n * (q - 1) // (k * q) + 1

@@ -62,6 +62,7 @@ def test_many_keys_at_once_are_each_alone(many: list[int], counter: list[int]) -
 @given(keys)
 def test_signed_is_twos_complement(value: int) -> None:
     assert rng.signed(value & WORD) == value
+    assert rng.signed((value & WORD) + 2**64) == value  # what is above 64 bits is cut off
 
 
 def test_a_key_is_a_digest_of_the_streams_name() -> None:
@@ -103,6 +104,17 @@ def test_integers_are_uniform(high: int) -> None:
 def test_neighbouring_keys_are_independent() -> None:
     a, b = (rng.uniforms(rng.key(seed, "train"), torch.arange(COUNT)).numpy() for seed in (0, 1))
     assert abs(np.corrcoef(a, b)[0, 1]) < 4 / math.sqrt(COUNT)
+
+
+@given(keys, st.lists(st.integers(0, 2**60), min_size=1, max_size=5))
+def test_normals_are_box_and_mullers_of_two_numbers_each(key: int, counter: list[int]) -> None:
+    def uniform(c: int) -> float:
+        return (reference(key, c) >> 11) / 2**53
+
+    expected = [
+        math.sqrt(-2 * math.log1p(-uniform(2 * c))) * math.cos(2 * math.pi * uniform(2 * c + 1)) for c in counter
+    ]
+    assert rng.normals(key, torch.tensor(counter)).tolist() == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
 def test_normals_are_normal() -> None:

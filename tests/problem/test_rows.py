@@ -31,6 +31,10 @@ def test_whole_numbers_of_any_kind_are_taken(x: Any) -> None:
     assert rows.tolist() == [[1, 2, 3]]
 
 
+def test_the_smallest_and_the_largest_number_are_taken() -> None:
+    assert check_rows([0, 9, 0], PROBLEM).tolist() == [[0, 9, 0]]
+
+
 @pytest.mark.parametrize(
     ("x", "words"),
     [

@@ -94,3 +94,17 @@ def test_the_law_is_a_law() -> None:
     assert float(law.sum()) == pytest.approx(1)
     assert law.tolist() == sorted(law.tolist())
     assert float(law[-1] / law[0]) == pytest.approx(np.sqrt(7))
+
+
+def test_sparse_entries_are_filled_up_to_the_largest_and_no_further() -> None:
+    """A value of q would be a wrong input, and q − 1 must occur: for either way of filling."""
+    fills: list[tuple[Fill, int]] = [("zero", 0), ("nonzero", 1)]
+    for fill, low in fills:
+        filled = make("sparse", fill, count=3000, n=1, q=5)  # N = 1: the one entry is always filled
+        assert sorted(set(filled.flatten().tolist())) == list(range(low, 5))
+
+
+def test_the_test_inputs_never_change() -> None:
+    """Figures of different days are of the same questions."""
+    rows = make(stream="test", seed=sampling.TEST_SEED, count=2, n=6, q=97)
+    assert rows.tolist() == [[28, 40, 0, 16, 71, 24], [17, 86, 63, 84, 22, 51]]

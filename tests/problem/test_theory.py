@@ -211,7 +211,7 @@ def test_summary_has_the_promised_keys_and_is_json() -> None:
         ({"r": 0.0}, "--r is 0"),
         ({"r": 1.0}, "--r is 1"),
         ({"moduli": (1, 2), "weights": (0.5, 0.4)}, "--weights is 0.5,0.4, which sums to 0.9"),
-        ({"moduli": (1, 2, 4), "weights": (0.5, 0.5)}, "--weights has 2 values and --moduli 3"),
+        ({"moduli": (1, 2, 4), "weights": (0.5, 0.5)}, "--weights has 2 values for 3 moduli"),
         ({"moduli": (2, 4), "weights": (0.5, 0.5)}, "the first must be 1"),
         ({"moduli": (1, 2), "k": 3}, "not both"),
         ({"epsilon": -1.0}, "--epsilon is -1"),
@@ -229,3 +229,46 @@ def test_bad_input_is_refused_in_a_sentence(asked: dict[str, object], words: str
 def test_theory_needs_no_torch() -> None:
     code = "import sys, auxmod.problem.theory; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_choice_is_the_first_k_that_mostly_does_not_wrap_and_the_r_of_equal_wraps() -> None:
+    assert (theory.GRID_K, theory.GRID_R) == ((4, 9), (0.1, 0.4))
+    equal = 0
+    for n, q in itertools.product((2, 4, 5, 8, 13, 15, 16, 17, 64), (2, 31, 97)):
+        k, r = theory.choose(n, q)
+        fits = [m for m in range(4, 9) if m >= n or theory.p_no_wrap(n, q, m) >= Fraction(1, 2)]
+        assert k == (fits[0] if fits else 9)
+        assert 0.1 <= r <= 0.4
+        if 0.1 < r < 0.4:
+            equal += 1
+            assert theory.rho_exact(n, q, (1, k), (1 - r, r)) == pytest.approx(1)
+    assert equal > 3
+
+
+def test_a_weight_for_each_modulus_is_needed() -> None:
+    for wrong in (lambda: theory.rho((1, 2), (1.0,)), lambda: theory.expected_label_wraps(4, 7, (1, 2), (1.0,))):
+        with pytest.raises(ValueError, match="shorter"):
+            wrong()
+
+
+def test_the_summary_is_of_the_largest_modulus_and_of_a_learned_training_law() -> None:
+    n, q = 6, 7
+    told = theory.summary(n, q, moduli=(1, 2, 4), weights=(0.5, 0.25, 0.25))
+    assert (told["k"], told["epsilon"], told["delta"]) == (4, 1.0, 0.0)
+    assert told["p_no_wrap"] == float(theory.p_no_wrap(n, q, 4))
+    assert told["wrap_law"] == laws.wrap_law(n, q, 4)
+    assert told["expected_wraps_floor"]["kq"] == float(theory.expected_wraps_floor(n, q, 4))
+    sparse = theory.expected_sparse_wraps(n, q) / float(theory.expected_wraps(n, q))
+    assert told["sparse_constant"] == pytest.approx(sparse)
+    assert [each["multiplier"] for each in told["moduli"]] == [1, 2, 4]
+    assert theory.gap_bound_with_training_law(n, q) == 0
+    assert theory.gap_bound(n, q) == pytest.approx((1 - 1 / q) ** n)
+
+
+def test_where_nothing_wraps_the_smallest_r_is_chosen() -> None:
+    assert theory.choose(1, 7) == (4, 0.1)
+
+
+def test_distances_stay_finite_where_probabilities_are_below_the_smallest_float() -> None:
+    assert laws.uniform_nonzero_law(200, 974_269)[0] == 0
+    assert math.isfinite(theory.kl_uniform_sparse(200, 974_269))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 import sys
 import warnings
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Group, Parameter
 
 from auxmod import __version__
-from auxmod.cli import bench, demo, evaluate, grid, reproduce, runs, search, sweep, theory, train
+from auxmod.cli import bench, demo, evaluate, grid, report, reproduce, runs, search, serve, sweep, theory, train
 from auxmod.cli.display import console
 from auxmod.errors import UserError
 
@@ -22,39 +25,60 @@ app = App(
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )
-for command in (
-    demo.demo,
-    train.train,
-    sweep.sweep,
-    grid.grid,
-    search.search,
-    evaluate.evaluate,
-    evaluate.predict,
-    evaluate.data,
-    bench.bench,
-    theory.theory,
-    reproduce.reproduce,
-    reproduce.table,
-    reproduce.figure,
-    reproduce.published,
-):
-    app.command(command, name="eval" if command is evaluate.evaluate else None)
-app.command(runs.app)
+COMMANDS = {
+    "One model": (demo.demo, train.train, evaluate.evaluate, evaluate.predict, evaluate.data),
+    "Many models": (sweep.sweep, grid.grid, search.search),
+    "Looking at them": (runs.app, report.view, report.report, serve.serve),
+    "The paper": (theory.theory, reproduce.reproduce, reproduce.table, reproduce.figure, reproduce.published),
+    "Speed": (bench.bench,),
+}
+"""Every command, by the heading under which the help lists it."""
+for heading, commands in COMMANDS.items():
+    group = Group.create_ordered(heading)
+    for command in commands:
+        if isinstance(command, App):
+            command.group = group
+            app.command(command)
+        else:
+            app.command(command, name="eval" if command is evaluate.evaluate else None, group=group)
+app["--help"].group = app["--version"].group = Group.create_ordered("Options")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; exit 0 done, 1 failed, 2 wrong use, 130 interrupted after saving."""
+    """Run a command; exit 0 done, 1 failed, 2 wrong use, 130 interrupted after saving, 141 nobody reads on."""
     warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
     tokens = sys.argv[1:] if arguments is None else list(arguments)
     try:
         app(tokens, exit_on_error=False, print_error=False)
+        sys.stdout.flush()
     except (UserError, CycloptsError) as error:
         return _fail(str(error), 2)
     except KeyboardInterrupt as error:
         return _fail(str(error) or "Interrupted.", 130)
-    except (OSError, RuntimeError) as error:
-        return _fail(f"{type(error).__name__}: {error}" if not str(error).endswith(".") else str(error), 1)
+    except BrokenPipeError:
+        return _unread()
+    except (OSError, RuntimeError, MemoryError) as error:
+        return _fail(_trouble(error), 1)
     return 0
+
+
+def _trouble(error: OSError | RuntimeError | MemoryError) -> str:
+    """What went wrong that is not the user's doing, and how to go on."""
+    if isinstance(error, MemoryError):
+        return "This needs more memory than there is: use a smaller --batch, model or file."
+    if not isinstance(error, OSError) or error.errno is None:
+        return str(error) if str(error).endswith(".") else f"{type(error).__name__}: {error}"
+    where = f"{error.filename} cannot be written or read" if error.filename else "A file cannot be written or read"
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    remedy = "free some space" if full else "mend that"
+    return f"{where} ({error.strerror}): {remedy} and go on; what was saved before is kept."
+
+
+def _unread() -> int:
+    """Whoever read the output has gone, as `head` does: end as other programs do, without a word."""
+    with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    return 128 + 13
 
 
 def _fail(sentence: str, code: int) -> int:

@@ -13,7 +13,7 @@ from auxmod.cli.options import RUN, SWITCH, WHOLE, Device, Json, Quiet
 from auxmod.cli.train import free_path
 from auxmod.config import RunConfig
 from auxmod.errors import require
-from auxmod.experiments.recipes import demo as demo_settings
+from auxmod.experiments.presets import demo as demo_settings
 from auxmod.experiments.store import Run
 from auxmod.settings import build
 
@@ -124,10 +124,10 @@ def accuracy_curve(run: Run) -> list[tuple[float, float]]:
 
 def _save_picture(runs: dict[str, Run], place: Path) -> Path | None:
     from auxmod.reporting.curves import accuracy_figure
+    from auxmod.reporting.looks import save
 
     try:
-        figure = accuracy_figure({name: accuracy_curve(run) for name, run in runs.items()})
+        save(accuracy_figure({name: accuracy_curve(run) for name, run in runs.items()}), place / "demo.png")
     except ImportError:
         return None
-    figure.savefig(place / "demo.png", dpi=150)
     return place / "demo.png"

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console, Group
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -18,10 +19,20 @@ from rich.text import Text
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # for `main` to end on; rich itself would exit with 1
+
+
 def console(stderr: bool = False) -> Console:
     """A console that honours NO_COLOR, and does not wrap tables at 80 columns when piped."""
-    out = Console(stderr=stderr, highlight=False)
-    return out if out.is_terminal else Console(stderr=stderr, highlight=False, width=120)
+    out = _Console(stderr=stderr, highlight=False)
+    return out if out.is_terminal else _Console(stderr=stderr, highlight=False, width=120)
+
+
+def verbatim(value: object) -> str:
+    """Text from a file, to be shown as it is: neither rich's tags nor a terminal's commands act."""
+    return escape("".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value)))
 
 
 def print_json(value: Any) -> None:

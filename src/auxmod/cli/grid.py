@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from auxmod.cli.display import Bars, console, percent, print_json, titled
-from auxmod.cli.options import RUN, WHOLE, ConfigFile, Device, Json, Preset, Quiet, SweepFlags, given_axes
-from auxmod.cli.sweep import DEFAULT_RESULTS, CheckpointEvery, ResultsFile, RetryFailed, rows_of, run, runs_of
+from auxmod.cli.options import RUN, WHOLE, SweepFlags, given_axes
+from auxmod.cli.sweep import Common, CommonFlags, runs_of
 from auxmod.cli.train import default_path, scores_table
 from auxmod.cli.watch import stop_when_asked
 from auxmod.config import RunConfig
@@ -36,14 +36,7 @@ def grid(
     out: Annotated[
         Path | None, Parameter(help="That run's directory. [default: runs/<name>]", group=RUN, show_default=False)
     ] = None,
-    results: ResultsFile = DEFAULT_RESULTS,
-    preset: Preset = None,
-    config: ConfigFile = None,
-    device: Device = "auto",
-    checkpoint_every: CheckpointEvery = 1000,
-    retry_failed: RetryFailed = False,
-    json: Json = False,
-    quiet: Quiet = False,
+    common: CommonFlags = None,
 ) -> None:
     """Search for K and r as the paper does: train every pair of a grid, and choose by held-out accuracy.
 
@@ -52,19 +45,19 @@ def grid(
 
     Example: auxmod grid --n 16 --q 97 --preset best --then-samples 1_000_000
     """
-    axes = GRID | given_axes(None, config) | given_axes(flags)
+    common = common or Common()
+    axes = GRID | given_axes(None, common.config) | given_axes(flags)
     for name, given in axes.items():
         single = name in ("k", "r", "seed") or len(alternatives(name, given)) == 1
         require(single, f"--{name.replace('_', '-')} has several values, but a grid is of --k and --r (and --seed).")
-    configs = runs_of(expand(axes), preset)
+    configs = runs_of(expand(axes), common.preset)
     longer = _longer(configs[0], then_samples, out)
-    run(configs, results, device, checkpoint_every=checkpoint_every, retry_failed=retry_failed, quiet=quiet)
-    found = summary(configs, rows_of(configs, results))
-    if not json:
+    found = summary(configs, common.run(configs))
+    if not common.json:
         _show(found)
     require_choice(found)
-    made = _train_longer(found["best"], longer, out, device, quiet) if longer else None
-    if json:
+    made = _train_longer(found["best"], longer, out, common.device, common.quiet) if longer else None
+    if common.json:
         print_json(found | ({"then": {"run": str(made.path), **(made.result or {})}} if made else {}))
     elif made:
         console().print(scores_table(made.path, made.result or {}))

@@ -109,7 +109,10 @@ if TYPE_CHECKING:
 else:
     RunFlags, SweepFlags = make_flags("RunFlags"), make_flags("SweepFlags", text=True)
 
-_PRESET_HELP = "Fill every setting not given: demo for two CPU cores, paper as it has it, best as learned best."
+_PRESET_HELP = (
+    "Fill every setting not given. demo: a small case for two CPU cores; paper: the paper's setup; "
+    "best: what learned best in our runs."
+)
 _CONFIG_HELP = "A TOML file of settings. Each can also come from the environment, as AUXMOD_<SETTING>."
 Preset = Annotated[
     Literal["demo", "paper", "best"] | None,

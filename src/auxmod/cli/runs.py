@@ -8,22 +8,23 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
-from rich.markup import escape
 
-from auxmod.cli.display import COLOURS, console, line_chart, mapping, percent, print_json, table
+from auxmod.cli.display import COLOURS, console, line_chart, mapping, percent, print_json, table, verbatim
 from auxmod.cli.options import SWITCH, Json
 from auxmod.errors import UserError, require
 from auxmod.experiments import catalogue
 from auxmod.experiments.catalogue import Entry
-from auxmod.experiments.store import CONFIG, METRICS, PROVENANCE, RESULT, Run
+from auxmod.experiments.store import FILES, Run, is_leftover
+from auxmod.files import user_named, write_bytes
 
-app = App(name="runs", help="What is in the store: run directories, and the cells of results files.")
+app = App(
+    name="runs",
+    help="What is in a store, the directory where train, sweep, grid and search leave their runs and results.",
+)
 STORE = Path("runs")
 Store = Annotated[Path, Parameter(help="A directory of runs and results files, or one results file.")]
 Where = Annotated[str | None, Parameter(help="Conditions, such as method=aux,n=16,match>0.9.")]
 COLUMNS = ("state", "method", "n", "q", "k", "r", "samples", "seed", "match", "chance")
-FILES = (CONFIG, METRICS, PROVENANCE, RESULT, "model.safetensors", "state.safetensors")
-"""What a run directory holds."""
 
 
 @app.command(name="list")
@@ -42,7 +43,7 @@ def list_(
         return print_json([_plain(entry) for entry in entries])
     asked = [*([sort] if sort else []), *(name for name, _, _ in catalogue.conditions(where))]
     columns = [name for name in dict.fromkeys((*COLUMNS, *asked)) if name != "name"]
-    rows = [(escape(entry.name), *(_figure(name, entry.summary[name]) for name in columns)) for entry in entries]
+    rows = [(verbatim(entry.name), *(_figure(name, entry.summary[name]) for name in columns)) for entry in entries]
     console().print(table(f"{len(entries)} of {store}", ("run", *columns), rows))
 
 
@@ -60,10 +61,10 @@ def show(name: str, /, *, store: Store = STORE, json: Json = False) -> None:
     if json:
         return print_json({**entry.row, "name": entry.name, "state": entry.state, "curve": curve})
     out = console()
-    out.print(mapping(escape(f"{entry.name}: {entry.state}"), _escaped(entry.settings)))
+    out.print(mapping(verbatim(f"{entry.name}: {entry.state}"), _escaped(entry.settings)))
     figures = {n: _figure(n, entry.summary[n]) for n in catalogue.FIGURES if entry.summary[n] is not None}
     if "failed" in entry.row:
-        figures["failed"] = escape(str(entry.row["failed"]))
+        figures["failed"] = verbatim(entry.row["failed"])
     if figures:
         out.print(mapping("Figures", figures))
     if entry.row.get("provenance"):
@@ -104,14 +105,13 @@ def _removable(path: Path) -> Run:
     run = Run.open(path)
     require(not path.is_symlink(), f"{path} is a link: name the run's own directory.")
     _ = run.config  # a configuration of ours, or a sentence
-    other = [each.name for each in sorted(path.iterdir()) if each.is_dir() or not _is_ours(each.name)]
+    other = [
+        each.name
+        for each in sorted(path.iterdir())
+        if each.is_dir() or not (each.name in FILES or is_leftover(each.name))
+    ]
     require(not other, f"{path} holds more than a run ({', '.join(other[:3])}): move that away first.")
     return run
-
-
-def _is_ours(name: str) -> bool:
-    """A run's file, or what a kill left of one that was being written."""
-    return name in FILES or any(name.startswith(f".{file}.") for file in FILES)
 
 
 @app.command
@@ -145,22 +145,23 @@ def compare(
     if len(curves) > len(COLOURS):
         shown.print(f"The first {len(COLOURS)} of {len(curves)}; --out draws them all.")
     shown.print("Held-out match accuracy")
-    shown.print(line_chart({escape(label): curve for label, curve in list(curves.items())[: len(COLOURS)]}))
+    shown.print(line_chart({verbatim(label): curve for label, curve in list(curves.items())[: len(COLOURS)]}))
     if out:
         shown.print(f"drawn: {out}", markup=False)
 
 
 def _draw(curves: dict[str, list[tuple[float, float]]], out: Path) -> None:
     from auxmod.reporting.curves import accuracy_figure
+    from auxmod.reporting.looks import picture
 
     require(out.suffix in (".png", ".svg", ".pdf"), f"--out is {out}, but must end in .png, .svg or .pdf.")
     require(not out.exists(), f"{out} exists already: choose another --out.")
     try:
-        accuracy_figure(curves).savefig(out, dpi=150)
+        drawn = picture(accuracy_figure(curves), out.suffix)
     except ImportError:
         raise UserError("--out needs matplotlib: install it with pip install 'auxmod[plot]'.") from None
-    except OSError as error:
-        raise UserError(f"{out} cannot be written ({error.strerror}): choose another --out.") from None
+    with user_named(out):
+        write_bytes(out, drawn)
 
 
 # -- choosing and printing ------------------------------------------------------------------------------------
@@ -174,7 +175,7 @@ def _chosen(store: Path, where: str | None, sort: str | None, reverse: bool) -> 
 
 
 def _escaped(values: Mapping[str, Any]) -> dict[str, str]:
-    return {name: escape(str(value)) for name, value in values.items()}
+    return {name: verbatim(value) for name, value in values.items()}
 
 
 def _plain(entry: Entry) -> dict[str, Any]:
@@ -188,4 +189,4 @@ def _figure(name: str, value: Any) -> str:
         return percent(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return f"{value:g}" if isinstance(value, float) else escape(str(value))
+    return f"{value:g}" if isinstance(value, float) else verbatim(value)

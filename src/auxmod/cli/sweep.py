@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,8 +26,8 @@ from auxmod.cli.options import (
 from auxmod.cli.watch import Watch, duration, stop_when_asked
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
+from auxmod.experiments.presets import with_preset
 from auxmod.experiments.ranges import expand_all, read_tables
-from auxmod.experiments.recipes import with_preset
 from auxmod.experiments.store import Results, read_results
 from auxmod.experiments.track import track_rows, tracker
 from auxmod.settings import build
@@ -47,6 +48,30 @@ DryRun = Annotated[
 ]
 
 
+@dataclass(kw_only=True)
+class Common:
+    """The flags that every way of running many cells has."""
+
+    results: ResultsFile = DEFAULT_RESULTS
+    preset: Preset = None
+    config: ConfigFile = None
+    device: Device = "auto"
+    checkpoint_every: CheckpointEvery = 1000
+    retry_failed: RetryFailed = False
+    json: Json = False
+    quiet: Quiet = False
+
+    def run(self, configs: Sequence[RunConfig], **where: Any) -> list[dict[str, Any]]:
+        """Train what is missing of the runs; the rows of all of them, in order."""
+        options: dict[str, Any] = {"retry_failed": self.retry_failed, "quiet": self.quiet}
+        options["checkpoint_every"] = self.checkpoint_every
+        run(configs, self.results, self.device, **options, **where)
+        return rows_of(configs, self.results)
+
+
+CommonFlags = Annotated[Common | None, Parameter(name="*")]
+
+
 def sweep(
     flags: Annotated[SweepFlags | None, Parameter(name="*")] = None,
     *,
@@ -54,40 +79,31 @@ def sweep(
         Path | None,
         Parameter(name="--from", help="A TOML file of settings, lists and ranges, and [[cells]] of them.", group=RUN),
     ] = None,
-    results: ResultsFile = DEFAULT_RESULTS,
-    preset: Preset = None,
-    config: ConfigFile = None,
-    device: Device = "auto",
-    checkpoint_every: CheckpointEvery = 1000,
-    retry_failed: RetryFailed = False,
+    common: CommonFlags = None,
     cluster: Cluster = None,
     shared: Shared = None,
     track: Track = None,
     dry_run: DryRun = False,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
-    """Train a model for every combination of the lists and ranges that the flags give.
+    """Train a model for every combination, or cell, of the lists and ranges that the flags give.
 
     4:9 is 4 to 9, 0.1:0.4:0.1 goes in steps of 0.1, 8,16 is a list, and 1,2,4;1,8 are two lists of --moduli. What the
     results file has already is skipped, a stopped sweep goes on where it was, and several may write to one file.
 
     Example: auxmod sweep --n 16 --q 97 --k 4:9 --r 0.1:0.4:0.1 --seed 0:2
     """
-    said, base = given_axes(flags), given_axes(None, config)
+    common = common or Common()
+    said, base = given_axes(flags), given_axes(None, common.config)
     tables = [base | cell | said for cell in (read_tables(from_) if from_ else [{}])]
-    configs = runs_of(expand_all(tables), preset)
+    configs = runs_of(expand_all(tables), common.preset)
     if dry_run:
-        return _describe(configs, results, device, retry_failed, json)
-    where: dict[str, Any] = {"cluster": cluster, "shared": shared, "track": track}
-    options: dict[str, Any] = {"checkpoint_every": checkpoint_every, "retry_failed": retry_failed, "quiet": quiet}
-    run(configs, results, device, **options, **where)
-    rows = rows_of(configs, results)
+        return _describe(configs, common.results, common.device, common.retry_failed, common.json)
+    rows = common.run(configs, cluster=cluster, shared=shared, track=track)
     failed = [row for row in rows if "failed" in row]
-    if json:
-        print_json({"results": str(results), "cells": len(rows), "failed": len(failed), "rows": rows})
+    if common.json:
+        print_json({"results": str(common.results), "cells": len(rows), "failed": len(failed), "rows": rows})
     else:
-        shown = f"auxmod runs list {results} --sort match"
+        shown = f"auxmod runs list {common.results} --sort match"
         console().print(f"{len(rows) - len(failed)} of {len(rows)} cells are done: {shown}", markup=False)
     if failed:
         raise RuntimeError(f"{len(failed)} of {len(rows)} cells failed: --retry-failed tries them again.")

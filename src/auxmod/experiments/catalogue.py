@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -10,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from auxmod.checked import number
-from auxmod.config import FORMAT, GROUPS
 from auxmod.errors import UserError, require
-from auxmod.experiments.store import CONFIG, METRICS, PROVENANCE, RESULT, Run, read_results
-from auxmod.files import read_json
+from auxmod.experiments.store import CONFIG, METRICS, Run, read_results
+from auxmod.experiments.trusted import configuration
+from auxmod.settings import flatten
 
 FIGURES = ("match", "chance", "validation", "seconds")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -39,15 +40,13 @@ class Entry:
     def state(self) -> str:
         return "done" if "scores" in self.row else "failed" if "failed" in self.row else "unfinished"
 
-    @property
+    @functools.cached_property
     def settings(self) -> dict[str, Any]:
         """The run's flat settings, and the paper's K and r where it has them."""
-        config = self.row["config"]
-        flat = {name: value for group in GROUPS for name, value in config[group].items()} | {"seed": config["seed"]}
-        pair = len(flat["moduli"]) == 2
-        return flat | {"k": flat["moduli"][1] if pair else None, "r": flat["weights"][1] if pair else None}
+        config = configuration(self.row["config"])
+        return flatten(config) | {"k": config.method.k, "r": config.method.r}
 
-    @property
+    @functools.cached_property
     def summary(self) -> dict[str, Any]:
         """Everything that can be filtered and sorted by."""
         scores, made = self.row.get("scores", {}), self.row.get("provenance", {})
@@ -57,7 +56,7 @@ class Entry:
 
     def curve(self) -> list[tuple[float, float]]:
         """(step, held-out accuracy) points."""
-        points = Run(self.path).curve() if self.path.is_dir() else self.row.get("curve", [])
+        points = self.row.get("curve", [])
         return [(point["step"], point["accuracy"]) for point in points if point.get("accuracy") is not None]
 
 
@@ -71,7 +70,8 @@ def find(store: Path) -> tuple[list[Entry], list[str]]:
     entries: list[Entry] = []
     notes: list[str] = []
     files = (path for path in store.rglob("*.jsonl") if path.name != METRICS)
-    for path in sorted([*(path.parent for path in store.rglob(CONFIG)), *files]):
+    runs = (path.parent for path in store.rglob(CONFIG) if not path.parent.name.startswith("."))  # one just being made
+    for path in sorted([*runs, *files]):
         try:
             entries += find(path)[0]
         except UserError as error:
@@ -80,14 +80,11 @@ def find(store: Path) -> tuple[list[Entry], list[str]]:
 
 
 def _run(path: Path) -> Entry:
-    config = read_json(path / CONFIG)
-    version = config.get("format") if isinstance(config, dict) else None
-    require(version == FORMAT, f"{path / CONFIG} has format {version!r}; this version of auxmod reads format {FORMAT}.")
-    row = {"config": config, "hash": Run(path).config.hash}
-    if (path / RESULT).exists():
-        row["scores"] = read_json(path / RESULT)
-    if (path / PROVENANCE).exists():
-        row["provenance"] = read_json(path / PROVENANCE)
+    run = Run(path)
+    config, outcome = run.config, run.outcome
+    row = {"config": config.to_dict(), "hash": config.hash, "provenance": run.provenance, "curve": run.curve()}
+    if outcome is not None:
+        row |= {"failed": outcome["failed"]} if "failed" in outcome else {"scores": outcome}
     measured = Entry(path, row).curve()
     return Entry(path, row | ({"validation": measured[-1][1]} if measured else {}))
 
@@ -126,7 +123,7 @@ def _holds(value: Any, compare: Callable[[Any, Any], bool], wanted: str) -> bool
     if isinstance(value, bool | str) or value is None or number(wanted) is None:
         same = compare in (operator.eq, operator.ne)
         return same and compare(str(value).lower(), wanted.lower())
-    return not isinstance(value, list) and compare(value, float(wanted))
+    return not isinstance(value, list | tuple) and compare(value, float(wanted))
 
 
 def arrange(entries: Sequence[Entry], by: str | None, reverse: bool = False) -> list[Entry]:
@@ -159,6 +156,6 @@ def labels(entries: Sequence[Entry]) -> list[str]:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return ",".join(map(_shown, value))
     return f"{value:g}" if isinstance(value, float) else str(value)

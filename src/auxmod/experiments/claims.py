@@ -3,7 +3,8 @@
 Beside `sweep.jsonl` lies `sweep.jsonl.d/`: for each ensemble in training a claim, `<digest>.lock`, which names its
 runs and is locked by its process, and what it needs to go on, `<digest>.json` and `<digest>.safetensors`. The
 operating system unlocks a claim when its process dies, however it dies; whoever finds it so may go on from there.
-Call these functions while holding `store.locked(results)`, except :meth:`Claim.release`.
+`plan` has the configurations of all that is to be trained, for those who watch. Call these functions while holding
+`store.locked(results)`, except :meth:`Claim.release` and :func:`watched`.
 """
 
 from __future__ import annotations
@@ -12,13 +13,17 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from auxmod.files import sha256
+from auxmod.errors import UserError, require
+from auxmod.files import append, parse, sha256, write_bytes
 
-LOG, STATE, LOCK = ".json", ".safetensors", ".lock"
+LOG, STATE, LOCK, PLAN = ".json", ".safetensors", ".lock", "plan"
+_DIGEST = "[0-9a-f]" * 16
+"""How claims are named; other files, which a directory from elsewhere may hold, are left alone."""
 
 
 def directory_of(results: Path) -> Path:
@@ -49,49 +54,107 @@ class Claim:
         os.close(self.descriptor)
 
     def forget(self) -> None:
-        """Delete what it would go on from."""
+        """Delete what it would go on from, and what a kill left half written."""
         self.state.unlink(missing_ok=True)  # first: a state without its log is never read
         self.log.unlink(missing_ok=True)
+        for path in self.place.parent.glob(f".{self.place.name}.*"):
+            path.unlink(missing_ok=True)
+
+
+def _make(directory: Path) -> None:
+    require(not directory.is_symlink(), f"{directory} is a link, and might lead anywhere: delete it.")
+    directory.mkdir(exist_ok=True)
 
 
 def take(directory: Path, members: Sequence[str]) -> Claim:
     """Claim an ensemble that :func:`held` says is free."""
-    directory.mkdir(exist_ok=True)
+    _make(directory)
     place = directory / sha256(",".join(members).encode())[:16]
-    descriptor = os.open(place.with_suffix(LOCK), os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    os.write(descriptor, json.dumps(list(members)).encode())
-    return Claim(tuple(members), place, descriptor)
+    descriptor = os.open(place.with_suffix(LOCK), os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
+    claim = Claim(tuple(members), place, descriptor)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        append(descriptor, json.dumps(list(members)).encode())
+    except OSError:
+        claim.release()
+        raise
+    return claim
+
+
+def announce(directory: Path, cells: Mapping[str, Any]) -> None:
+    """Add to what is to be trained: configurations by their hashes."""
+    _make(directory)
+    write_bytes(directory / PLAN, json.dumps(planned(directory) | dict(cells)).encode())
+
+
+def planned(directory: Path) -> dict[str, Any]:
+    """What processes have announced; nothing where they have not."""
+    with contextlib.suppress(OSError, ValueError):
+        if isinstance(cells := parse((directory / PLAN).read_bytes()), dict):
+            return cells
+    return {}
+
+
+def watched(results: Path) -> dict[str, Path] | None:
+    """The runs in training, each with its ensemble's log, for one who only looks; None while the file is in use."""
+    members: dict[str, Path] = {}
+    with open(results, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # so that no claim is taken while one is tried here
+        except BlockingIOError:
+            return None
+        for path in directory_of(results).glob(_DIGEST + LOCK):
+            with contextlib.suppress(FileNotFoundError, ValueError), open(path, "rb") as claim:
+                try:
+                    fcntl.flock(claim, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    members |= dict.fromkeys(_names(parse(claim.read())), path.with_suffix(LOG))
+    return members
 
 
 def held(directory: Path) -> set[str]:
     """The runs that living processes train; the claims of dead ones are taken away."""
     members: set[str] = set()
-    for path in directory.glob(f"*{LOCK}"):
+    for path in directory.glob(_DIGEST + LOCK):
         with contextlib.suppress(FileNotFoundError), open(path, "r+b") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                members.update(json.loads(file.read()))
+                members.update(_claimed(file.read(), path))
             else:
                 path.unlink(missing_ok=True)
     return members
 
 
+def _claimed(content: bytes, path: Path) -> list[str]:
+    try:
+        return _names(parse(content))
+    except ValueError:
+        stop = "stop the process that holds it, delete it, and give the same command again"
+        raise UserError(f"{path}, which says what a process trains, is damaged: {stop}.") from None
+
+
+def _names(value: Any) -> list[str]:
+    if not (isinstance(value, list) and all(isinstance(name, str) for name in value)):
+        raise ValueError("not a list of names")
+    return value
+
+
 def unfinished(directory: Path) -> Iterator[tuple[str, ...]]:
     """The ensembles that were saved and not finished."""
-    for path in sorted(directory.glob(f"*{LOG}")):
+    for path in sorted(directory.glob(_DIGEST + LOG)):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             if path.with_suffix(STATE).exists():
-                yield tuple(json.loads(path.read_text())["members"])
+                yield tuple(_names(parse(path.read_bytes())["members"]))
 
 
 def tidy(directory: Path, finished: Collection[str]) -> None:
-    """Delete the saved ensembles whose runs are all finished, and the directory once it is empty."""
-    for path in directory.glob(f"*{LOG}"):
+    """Delete the saved ensembles whose runs are all finished, the plan, and the directory once it is empty."""
+    for path in directory.glob(_DIGEST + LOG):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            if set(json.loads(path.read_text())["members"]) <= set(finished):
+            if set(_names(parse(path.read_bytes())["members"])) <= set(finished):
                 path.with_suffix(STATE).unlink(missing_ok=True)
                 path.unlink(missing_ok=True)
+    (directory / PLAN).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         directory.rmdir()

@@ -28,9 +28,10 @@ from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments import claims
 from auxmod.experiments.ensembles import Ended
+from auxmod.experiments.origin import provenance
 from auxmod.experiments.packing import group_of, plan, work
 from auxmod.experiments.single import Interrupted
-from auxmod.experiments.store import locked, provenance, read_results, result_row
+from auxmod.experiments.store import locked, read_results, result_row
 from auxmod.experiments.sweep import Event, Queue, Standing, run_sweep
 from auxmod.learning.memory import free_bytes
 from auxmod.learning.precision import resolve_precision

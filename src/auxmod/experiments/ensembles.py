@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -13,11 +14,14 @@ import torch
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments.claims import LOG
+from auxmod.experiments.origin import provenance
 from auxmod.experiments.single import Interrupted, curve_point, device_name, load_data
-from auxmod.experiments.store import provenance, result_row
-from auxmod.files import read_json, write_json
+from auxmod.experiments.store import result_row
+from auxmod.experiments.trusted import check_point
+from auxmod.files import read_json, sealed, unsealed, write_json
 from auxmod.learning.checkpoint import load_state, save_state
 from auxmod.learning.engine import Ensemble, Finished, Progress
+from auxmod.learning.memory import check_fits
 from auxmod.learning.precision import resolve_precision
 
 SAVING_SHARE = 0.01
@@ -38,6 +42,19 @@ class Ended:
     """An ensemble's rows, one a run, in order."""
 
     rows: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class TooLarge:
+    """An ensemble did not fit into the memory: its members are to come again, so many at once."""
+
+    members: int
+    half: int
+
+    @property
+    def notice(self) -> Notice:
+        sentence = f"{self.members} members at once do not fit into the memory: on with {self.half} at a time."
+        return Notice(sentence)
 
 
 @dataclass(frozen=True)
@@ -93,7 +110,7 @@ def train_ensemble(
         now, stop = time.monotonic(), stopping() and event.step < event.steps
         if state and (stop or (event.step - saved >= checkpoint_every and now >= due)):
             log.seconds, log.step, saved = before + now - began, event.step, event.step
-            write_json(state.with_suffix(LOG), asdict(log))  # first: points past the state are dropped
+            write_json(state.with_suffix(LOG), sealed(asdict(log)))  # first: points past the state are dropped
             save_state(state, ensemble)
             due = time.monotonic() + (time.monotonic() - now) / SAVING_SHARE
         yield event
@@ -106,8 +123,14 @@ def train_ensemble(
 
 def _restore(state: Path, ensemble: Ensemble) -> Log:
     """Put an ensemble where it was saved."""
-    log = Log(**read_json(state.with_suffix(LOG)))
-    require(log.members == [c.hash for c in ensemble.configs], f"{state} belongs to other runs.")
+    path = state.with_suffix(LOG)
+    told = unsealed(read_json(path), path)
+    require(told.get("members") == [c.hash for c in ensemble.configs], f"{path} belongs to other runs.")
+    try:
+        log = Log(told["members"], [[check_point(p, str(path)) for p in c] for c in told["curves"]], told["seconds"])
+    except (KeyError, TypeError):
+        raise UserError(f"{path} is not the log of an ensemble.") from None
+    require(len(log.curves) == len(log.members) and isinstance(log.seconds, float), f"{path} is not whole.")
     load_state(state, ensemble)
     log.step = int(ensemble.step_number)
     log.curves = [[point for point in curve if point["step"] <= log.step] for curve in log.curves]
@@ -137,3 +160,50 @@ def failed_rows(configs: Sequence[RunConfig], device: torch.device, reason: str)
     precision = resolve_precision(configs[0].training.precision, device)
     made = provenance(device=device_name(device), precision=precision, seconds=0.0, members=len(configs))
     return [result_row(config, None, made, failed=reason) for config in configs]
+
+
+# -- what may go wrong ----------------------------------------------------------------------------------------
+
+
+def attempted(configs: Sequence[RunConfig], device: torch.device, train: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+    """Pass on what happens to an ensemble in training; where it fails, rows say why, or it is to come in halves."""
+    reason, full = _unfit(configs[0], device) if len(configs) == 1 else None, False
+    if reason is None:
+        try:
+            yield from train()
+            return
+        except torch.AcceleratorError:  # the device is lost to this process: nothing after it would work
+            raise
+        except RuntimeError as error:
+            full, reason = _out_of_memory(error), _reason(error)
+    if full and len(configs) > 1:
+        yield TooLarge(len(configs), len(configs) // 2)
+    else:
+        yield Ended(failed_rows(configs, device, reason))
+
+
+def _unfit(config: RunConfig, device: torch.device) -> str | None:
+    try:
+        check_fits(config, device)
+    except UserError as error:
+        return str(error)
+    return None
+
+
+def _out_of_memory(error: RuntimeError) -> bool:
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+def _reason(error: RuntimeError) -> str:
+    if _out_of_memory(error):
+        return "The run does not fit into the memory, even alone: use a smaller --batch or model."
+    lines = str(error).strip().splitlines() or ["nothing more is known."]
+    return f"{type(error).__name__}: {lines[0]}"
+
+
+def clean_up(device: torch.device) -> None:
+    """Give back what an ensemble held; the compiler too keeps what it made, and refuses after too many shapes."""
+    if device.type == "cuda":
+        torch.compiler.reset()
+        gc.collect()
+        torch.cuda.empty_cache()

@@ -7,7 +7,6 @@ nothing more. The others learn what they would have learned anyway.
 
 from __future__ import annotations
 
-import gc
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,9 +17,10 @@ import torch
 from torch import Tensor
 
 from auxmod.config import RunConfig
-from auxmod.experiments.ensembles import Ended, Started
+from auxmod.experiments.ensembles import Ended, Started, clean_up
+from auxmod.experiments.origin import provenance
 from auxmod.experiments.single import Interrupted, curve_point, device_name, load_data
-from auxmod.experiments.store import provenance, result_row
+from auxmod.experiments.store import result_row
 from auxmod.learning.engine import Ensemble, Finished, Progress
 
 RUNGS = (0.25, 0.5)
@@ -85,7 +85,7 @@ def train_halving(
                 saved, riding = _part(ensemble, ride), [riding[e] for e in ride]
                 break
         del ensemble  # before the next is made: they might not both fit
-        _clean_up(device)
+        clean_up(device)
 
 
 def behind(accuracy: Mapping[str, float]) -> list[str]:
@@ -137,11 +137,3 @@ def _rows(
             row = result_row(config, scores[config.hash], made, validation=curve[-1]["accuracy"], curve=curve)
             rows.append(row)
     return rows
-
-
-def _clean_up(device: torch.device) -> None:
-    """Give back what an ensemble held, and what was compiled for its size."""
-    if device.type == "cuda":
-        torch.compiler.reset()
-        gc.collect()
-        torch.cuda.empty_cache()

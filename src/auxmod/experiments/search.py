@@ -22,14 +22,14 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments import claims
-from auxmod.experiments.ensembles import Ended, Notice, Started
+from auxmod.experiments.ensembles import Ended, Notice, Started, TooLarge, attempted, clean_up
 from auxmod.experiments.halving import RUNGS, Rung, train_halving
-from auxmod.experiments.packing import plan, work
+from auxmod.experiments.packing import Shape, group_of, plan, work
 from auxmod.experiments.ranges import TYPES
 from auxmod.experiments.single import Interrupted, resolved
 from auxmod.experiments.space import Interval, Space
 from auxmod.experiments.store import Results, locked
-from auxmod.experiments.study import AGAIN, COST, FAILED, HASH, MATCH, SETTINGS, finished, hidden, spent
+from auxmod.experiments.study import AGAIN, ASKED, COST, FAILED, HASH, MATCH, SETTINGS, finished, hidden, spent
 from auxmod.experiments.sweep import Standing
 from auxmod.files import sha256
 from auxmod.learning.engine import Progress
@@ -86,6 +86,7 @@ def run_search(
     most = max(map(work, examples(space, device)))
     book = Results(results)
     known = {row["hash"]: row for row in book.refresh()}
+    limits: dict[Shape, int] = {}
     while True:
         with locked(results):
             _requeue(study, claims.held(claims.directory_of(results)))
@@ -103,8 +104,16 @@ def run_search(
             known |= {row["hash"]: row for row in book.refresh()}
             fresh = [config for run, (config, _) in batch.items() if "validation" not in known.get(run, {})]
             _tell_rows(study, batch, [known[run] for run in batch.keys() - {c.hash for c in fresh}], cost=0.0)
-            for members in plan(fresh, device):
-                yield from _train(study, batch, members, results, device, how.rungs, stopping)
+            while fresh:
+                members = plan(fresh, device, limits=limits)[0]
+                ended = {config.hash for config in members}
+                for event in _train(study, batch, members, results, device, how.rungs, stopping):
+                    if isinstance(event, TooLarge):
+                        limits[group_of(members[0])] = event.half
+                        ended -= batch.keys()  # but for those that were pruned, they come again
+                    yield event.notice if isinstance(event, TooLarge) else event
+                fresh = [config for config in fresh if config.hash not in ended]
+                clean_up(device)
         finally:
             if claim:
                 claim.release()
@@ -143,22 +152,19 @@ def _batch_size(study: optuna.Study, done: Sequence[FrozenTrial], how: Plan) -> 
     size = min(how.members, how.trials - len(done) - running)
     if how.budget is not None:
         size = min(size, int(how.budget - spent(done) - running + 1e-9))
-    return max(0, min(size, waiting) if waiting else size)
+    if waiting:  # a batch that was cut short, perhaps while it was asked for: the rest of it, and no more
+        size = min(size, max(waiting, study.user_attrs.get(ASKED, 0) - len(done) - running))
+    return max(0, size)
 
 
 def _ask(study: optuna.Study, space: Space, size: int, how: Plan) -> Batch:
     """New trials, as a function of those that are done: a search that goes on asks what it would have asked."""
     states = [trial.state for trial in study.get_trials(deepcopy=False)]
     at = len(finished(study)) + states.count(TrialState.RUNNING)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        study.sampler = optuna.samplers.TPESampler(
-            seed=int(sha256(f"{how.seed},{at}".encode())[:8], 16),
-            n_startup_trials=min(STARTUP, how.members),
-            constant_liar=True,  # trials of a batch keep apart
-        )
+    study.set_user_attr(ASKED, at + size)
     batch: Batch = {}
-    for _ in range(size):
+    for number in range(at, at + size):
+        study.sampler = _sampler(how, number)
         trial = study.ask({name: _distribution(name, part) for name, part in space.searched.items()})
         try:
             config = _run(space, trial.params)
@@ -170,6 +176,17 @@ def _ask(study: optuna.Study, space: Space, size: int, how: Plan) -> Batch:
         trial.set_user_attr(SETTINGS, flatten(config))
         batch.setdefault(config.hash, (config, []))[1].append(trial)
     return batch
+
+
+def _sampler(how: Plan, number: int) -> optuna.samplers.BaseSampler:
+    """Anew for each trial: what it draws follows from the trial's place, not from who asked for those before."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        return optuna.samplers.TPESampler(
+            seed=int(sha256(f"{how.seed},{number}".encode())[:8], 16),
+            n_startup_trials=min(STARTUP, how.members),
+            constant_liar=True,  # trials of a batch keep apart
+        )
 
 
 def _run(space: Space, chosen: Mapping[str, Any]) -> RunConfig:
@@ -195,15 +212,15 @@ def _train(
     device: torch.device,
     rungs: Sequence[float],
     stopping: Callable[[], bool],
-) -> Iterator[Event]:
+) -> Iterator[Event | TooLarge]:
     steps = members[0].training.steps
-    for event in train_halving(members, device, rungs=rungs, stopping=stopping):
+    for event in attempted(members, device, lambda: train_halving(members, device, rungs=rungs, stopping=stopping)):
         if isinstance(event, Rung):
             for run, accuracy in event.accuracy.items():
                 for trial in batch[run][1]:
                     trial.report(accuracy, event.step)
             for run in event.pruned:
-                _end(study, batch[run][1], None, TrialState.PRUNED, {COST: event.step / steps})
+                _end(study, batch.pop(run)[1], None, TrialState.PRUNED, {COST: event.step / steps})
             gone = f"{len(event.pruned)} of {len(event.accuracy)} members lag and are pruned"
             yield Notice(f"Step {event.step:,} of {steps:,}: {gone}.")
             continue

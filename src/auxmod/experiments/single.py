@@ -18,9 +18,10 @@ import torch
 
 from auxmod.config import Problem, RunConfig
 from auxmod.errors import require
-from auxmod.experiments.recipes import with_preset
-from auxmod.experiments.store import PROVENANCE, Run, provenance
-from auxmod.files import read_json, sha256
+from auxmod.experiments.origin import provenance
+from auxmod.experiments.presets import with_preset
+from auxmod.experiments.store import Run
+from auxmod.files import sha256
 from auxmod.learning.checkpoint import STATE, load_state, save_model, save_state
 from auxmod.learning.engine import Ensemble, Finished, Progress
 from auxmod.learning.memory import check_fits
@@ -58,28 +59,39 @@ def train_run(
     A checkpoint is written each ``checkpoint_every`` steps (at the next logged one), when ``stopping()`` says so,
     and after the last step, before the test inputs are measured.
     """
+    with run.held():
+        yield from _train(run, device, resume, checkpoint_every, stopping)
+
+
+def _train(
+    run: Run, device: torch.device, resume: bool, checkpoint_every: int, stopping: Callable[[], bool]
+) -> Iterator[Progress | Finished]:
     config = run.config
-    began, before = time.monotonic(), _seconds_so_far(run) if resume else 0.0
+    began, before = time.monotonic(), run.provenance.get("seconds", 0.0) if resume else 0.0
     ensemble = Ensemble([config], device, [load_data(config)])
     if resume and (run.path / STATE).exists():
         load_state(run.path / STATE, ensemble)
     saved = int(ensemble.step_number)
     run.rewind(saved)
+    if saved == ensemble.steps:  # it may have been stopped between the two files
+        save_model(run.path, ensemble.encoder, 0, config)
 
     def record() -> None:
         seconds = before + time.monotonic() - began
         run.record(provenance(device=device_name(device), precision=ensemble.precision, seconds=seconds))
 
     def save() -> None:
+        save_state(run.path / STATE, ensemble)  # first: a model without its state could not be gone on from
         save_model(run.path, ensemble.encoder, 0, config)
-        save_state(run.path / STATE, ensemble)
         record()
 
     for event in ensemble.fit():
         if isinstance(event, Finished):
-            if event.dead[0] is not None:
-                raise DivergedError(_divergence(event.dead[0] + 1, saved, run.path))
             record()
+            if event.dead[0] is not None:
+                sentence = _divergence(event.dead[0] + 1, saved, run.path)
+                run.finish({"failed": sentence})
+                raise DivergedError(sentence)
             run.finish(event.scores[0] or {})
         else:
             run.log(curve_point(event, 0))
@@ -129,11 +141,6 @@ def curve_point(event: Progress, member: int) -> dict[str, Any]:
 def _divergence(step: int, saved: int, path: Path) -> str:
     kept = f"the checkpoint of step {saved:,} is kept in {path}" if saved else "no checkpoint had been written yet"
     return f"The loss stopped being finite at step {step:,}; {kept}. Try a smaller --lr or --clip 1."
-
-
-def _seconds_so_far(run: Run) -> float:
-    path = run.path / PROVENANCE
-    return float(read_json(path).get("seconds", 0.0)) if path.exists() else 0.0
 
 
 def device_name(device: torch.device) -> str:

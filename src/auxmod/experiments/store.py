@@ -9,34 +9,49 @@ Layout of a run directory:
 | `config.json`       | what was run                                                      |
 | `provenance.json`   | on what: versions, commit, device, precision, command, wall time  |
 | `metrics.jsonl`     | the learning curve                                                |
-| `result.json`       | the figures, with chance levels; there only when the run is done  |
+| `result.json`       | the figures, with chance levels, or why there are none            |
 | `model.safetensors` | the weights                                                       |
 | `state.safetensors` | optimiser and position, from which `--resume` goes on exactly     |
+
+Every JSON object among them has a checksum (`files.sealed`); what does not match is refused by the file's name.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import functools
 import json
 import os
-import platform
-import subprocess
-import sys
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from auxmod import __version__
-from auxmod.config import FORMAT, RunConfig
+from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
-from auxmod.files import append_line, read_json, read_lines, user_named, write_json, write_lines
+from auxmod.experiments.trusted import check_curve, check_origin, check_point, check_row, check_scores
+from auxmod.files import (
+    append,
+    append_line,
+    is_torn,
+    named,
+    parse,
+    read_json,
+    read_lines,
+    sealed,
+    unsealed,
+    user_named,
+    write_json,
+    write_lines,
+)
 
 CONFIG, PROVENANCE, METRICS, RESULT = "config.json", "provenance.json", "metrics.jsonl", "result.json"
+FILES = (CONFIG, PROVENANCE, METRICS, RESULT, "model.safetensors", "state.safetensors")
+"""What a run directory holds."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +62,19 @@ class Run:
 
     @classmethod
     def create(cls, path: Path, config: RunConfig) -> Run:
-        """Make a new run directory; an existing one is never touched."""
+        """Make a new run directory; an existing one is never touched. It is there with its configuration, or not."""
         require(
             not path.exists(),
             f"{path} exists already: choose another --out, or add --resume to go on with the run in it.",
         )
-        with user_named(path):
-            path.mkdir(parents=True)
-            write_json(path / CONFIG, config.to_dict())
+        begun = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            with user_named(path):
+                begun.mkdir(parents=True, exist_ok=True)
+                write_json(begun / CONFIG, sealed(config.to_dict()))
+                begun.rename(path)
+        finally:
+            shutil.rmtree(begun, ignore_errors=True)
         return cls(path)
 
     @classmethod
@@ -64,40 +84,79 @@ class Run:
         require((path / CONFIG).is_file(), f"{path} is not a run: it has no {CONFIG}.")
         return cls(path)
 
-    @property
+    @functools.cached_property
     def config(self) -> RunConfig:
         """What was run."""
         try:
-            return RunConfig.from_dict(read_json(self.path / CONFIG))
+            return RunConfig.from_dict(unsealed(read_json(self.path / CONFIG), "It"))
         except UserError as error:
             raise UserError(f"{self.path / CONFIG}: {error}") from None
 
     @property
     def result(self) -> dict[str, Any] | None:
         """The figures, or None while the run is not done."""
+        stored = self.outcome
+        return None if stored is None or "failed" in stored else stored
+
+    @property
+    def outcome(self) -> dict[str, Any] | None:
+        """The figures, or ``failed`` and why there are none; None while the run is not done."""
         path = self.path / RESULT
-        return read_json(path) if path.exists() else None
+        return check_scores(unsealed(read_json(path), path, self.config.hash), path) if path.exists() else None
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """On what the run was made, as far as it is known yet."""
+        path = self.path / PROVENANCE
+        return check_origin(unsealed(read_json(path), path), path) if path.exists() else {}
 
     def curve(self) -> list[dict[str, Any]]:
         """The learning curve so far."""
         path = self.path / METRICS
-        return read_lines(path) if path.exists() else []
+        values = read_lines(path, b'{"step":') if path.exists() else []
+        lines = ((f"Line {at} of {path}", value) for at, value in enumerate(values, 1))
+        return check_curve([check_point(unsealed(value, where), where) for where, value in lines], path)
 
     def log(self, point: Mapping[str, Any]) -> None:
         """Add a point to the learning curve."""
-        append_line(self.path / METRICS, point)
+        append_line(self.path / METRICS, sealed(point))
 
     def rewind(self, step: int) -> None:
         """Forget the curve's points after ``step``: they will be made again, alike."""
-        write_lines(self.path / METRICS, (point for point in self.curve() if point["step"] <= step))
+        write_lines(self.path / METRICS, (sealed(point) for point in self.curve() if point["step"] <= step))
 
     def finish(self, result: Mapping[str, Any]) -> None:
-        """Write the figures: from now on the run is done."""
-        write_json(self.path / RESULT, result)
+        """Write the figures, or ``failed`` and why there are none: from now on the run is done."""
+        write_json(self.path / RESULT, sealed(result, self.config.hash))
 
     def record(self, provenance: Mapping[str, Any]) -> None:
         """Write on what the run was made."""
-        write_json(self.path / PROVENANCE, provenance)
+        write_json(self.path / PROVENANCE, sealed(provenance))
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """No other process trains this run meanwhile; what one that was killed left half written is taken away."""
+        descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise UserError(f"Another process trains the run in {self.path}: wait for it, or stop it.") from None
+        except OSError as error:  # a file system without locks of directories
+            if error.errno not in (errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EINVAL):
+                raise
+        try:
+            for path in self.path.iterdir():
+                if is_leftover(path.name):
+                    path.unlink()
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def is_leftover(name: str) -> bool:
+    """Whether a file is what a kill left of one of a run's files that was being written."""
+    return any(name.startswith(f".{file}.") for file in FILES)
 
 
 # -- results files --------------------------------------------------------------------------------------------
@@ -129,11 +188,9 @@ def result_row(
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[BinaryIO]:
     """The results file, made where it is not there, while no other process holds it."""
-    try:
+    with user_named(path, "--results file"):
         path.parent.mkdir(parents=True, exist_ok=True)
         file = open(path, "a+b")  # noqa: SIM115
-    except OSError as error:
-        raise UserError(f"{path} cannot be written ({error.strerror}): name another --results file.") from None
     with file:
         fcntl.flock(file, fcntl.LOCK_EX)  # let go of by closing the file, or by dying
         _mend(file)
@@ -156,7 +213,7 @@ def _mend(file: BinaryIO) -> None:
 
 def _is_json(line: bytes) -> bool:
     try:
-        return json.loads(line) is not None
+        return parse(line) is not None
     except ValueError:
         return False
 
@@ -184,6 +241,8 @@ class Results:
             fresh = file.read()
         *lines, last = fresh.split(b"\n")
         rows = [self._row(number, line) for number, line in enumerate(lines, self._lines + 1)]
+        if last and (_is_json(last) or not is_torn(last, b'{"hash":')):
+            self._row(self._lines + len(lines) + 1, last)  # whole, and of ours, or a sentence
         self._offset, self._lines = self._offset + len(fresh) - len(last), self._lines + len(lines)
         for row in rows:
             self._count(row)
@@ -194,9 +253,9 @@ class Results:
         with locked(self.path) as file:
             self.refresh()
             fresh = [row for row in rows if row["hash"] not in self.scored]
-            file.write("".join(map(_line, fresh)).encode())
-            file.flush()
-            os.fsync(file.fileno())
+            with named(self.path):
+                append(file.fileno(), "".join(map(_line, fresh)).encode())
+                os.fsync(file.fileno())
             self.refresh()
         return fresh
 
@@ -209,20 +268,15 @@ class Results:
     def _row(self, number: int, line: bytes) -> dict[str, Any]:
         where = f"Line {number} of {self.path}"
         try:
-            row = json.loads(line)
+            row = parse(line)
         except ValueError:
             raise UserError(f"{where} is not JSON: restore the file or delete the line.") from None
-        known = isinstance(row, dict) and isinstance(row.get("config"), dict) and "hash" in row
-        whole = known and ("scores" in row or "failed" in row)
-        require(whole, f"{where} is not a result: name another --results file.")
-        version = row["config"].get("format")
-        reads = f"this version of auxmod reads format {FORMAT}: name another --results file"
-        require(version == FORMAT, f"{where} has format {version!r}; {reads}.")
-        return row  # type: ignore[no-any-return]
+        require(isinstance(row, dict), f"{where} is not a result: name another --results file.")
+        return check_row(unsealed(row, where), where)
 
 
 def _line(row: Mapping[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+    return json.dumps(sealed(row), ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
 
 
 def read_results(path: Path) -> list[dict[str, Any]]:
@@ -238,49 +292,3 @@ def read_results(path: Path) -> list[dict[str, Any]]:
 def append_result(path: Path, row: Mapping[str, Any]) -> bool:
     """Add a row, safely from several processes; False where the run has figures already."""
     return bool(Results(path).append([row]))
-
-
-# -- on what a result was made --------------------------------------------------------------------------------
-
-
-def provenance(*, device: str, precision: str, seconds: float, members: int = 1) -> dict[str, Any]:
-    """On what a result was made. ``members`` is how many runs shared the device in one ensemble."""
-    return {
-        "auxmod": __version__,
-        "commit": commit(),
-        "torch": metadata.version("torch"),
-        "numpy": metadata.version("numpy"),
-        "python": platform.python_version(),
-        "device": device,
-        "precision": precision,
-        "members": members,
-        "seconds": round(seconds, 3),
-        "command": _command(sys.argv[1:]),
-    }
-
-
-def _command(arguments: list[str]) -> str:
-    """What was typed, without the machine's directories: an absolute path is shortened to its last part."""
-    return " ".join(["auxmod", *(Path(word).name if word.startswith("/") else word for word in arguments)])
-
-
-@functools.cache
-def commit() -> str | None:
-    """The commit of the source tree this runs from, with a + where it was changed; None where it is not one.
-
-    `AUXMOD_COMMIT` names it where the tree was copied without its history.
-    """
-    if named := os.environ.get("AUXMOD_COMMIT"):
-        return named
-    here = Path(__file__).parents[1]
-
-    def git(*arguments: str) -> str:
-        command = ["git", "-C", str(here), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
-
-    try:
-        if git("ls-files", "--error-unmatch", __file__) == "":
-            return None
-        return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "--", ".") else "")
-    except (OSError, subprocess.SubprocessError):
-        return None

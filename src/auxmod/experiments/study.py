@@ -12,14 +12,17 @@ from typing import Any
 
 import optuna
 from optuna.trial import FrozenTrial
+from sqlalchemy.exc import SQLAlchemyError
 
 from auxmod.errors import UserError, require
 from auxmod.experiments.space import Space
 
 FEW = 8
 """With fewer whole trials than this, nothing is said of which setting matters."""
-SPACE, HASH, SETTINGS, COST, MATCH, FAILED, AGAIN = "space", "hash", "settings", "cost", "match", "failed", "again"
-"""Attributes: of a study, what it searches; of a trial, its run, what it cost in whole runs, its test accuracy, why it
+SPACE, ASKED = "space", "asked"
+"""Attributes of a study: what it searches, and how many trials it has once the last batch is asked for."""
+HASH, SETTINGS, COST, MATCH, FAILED, AGAIN = "hash", "settings", "cost", "match", "failed", "again"
+"""Attributes of a trial: its run, what it cost in whole runs, its test accuracy, why it
 failed, and the number of the trial that it takes the place of."""
 
 
@@ -42,6 +45,10 @@ def opened(url: str, name: str, space: Space) -> Iterator[optuna.Study]:
         same = study.user_attrs.get(SPACE) == space.describe()
         require(same, f"The study {name} searches other settings or ranges: name another --study.")
         yield study
+    except (SQLAlchemyError, optuna.exceptions.OptunaError, json.JSONDecodeError) as error:
+        remedy = "mend or restore it, or name another --storage; finished runs are in the --results file"
+        said = hidden(str(error.__cause__ or error).strip().splitlines()[0])
+        raise RuntimeError(f"The study's database {hidden(url)} failed ({said}): {remedy}.") from None
     finally:
         storage.remove_session()
         storage.engine.dispose()

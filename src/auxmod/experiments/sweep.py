@@ -7,7 +7,6 @@ wait for the others, and take over from one that dies.
 
 from __future__ import annotations
 
-import gc
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -18,14 +17,12 @@ from typing import Any
 import torch
 
 from auxmod.config import RunConfig
-from auxmod.errors import UserError
 from auxmod.experiments import claims
-from auxmod.experiments.ensembles import Ended, Notice, Started, failed_rows, train_ensemble
+from auxmod.experiments.ensembles import Ended, Notice, Started, TooLarge, attempted, clean_up, train_ensemble
 from auxmod.experiments.packing import Shape, group_of, plan, work
 from auxmod.experiments.single import Interrupted
 from auxmod.experiments.store import Results, locked
 from auxmod.learning.engine import Progress
-from auxmod.learning.memory import check_fits
 from auxmod.learning.precision import resolve_precision
 
 POLL_SECONDS = 0.5
@@ -75,7 +72,7 @@ def run_sweep(
                 raise Interrupted(f"Stopped with {cells} done; the same command goes on from there.")
             if claim:
                 yield from _attempt(queue, claim, stopping, checkpoint_every)
-                _clean_up(device)
+                clean_up(device)
             else:
                 time.sleep(POLL_SECONDS)
         finally:
@@ -94,6 +91,9 @@ class Queue:
         """The members that were found to fit, for shapes whose plan did not."""
         self.book.refresh()
         self.forgiven = Counter(self.book.failures) if retry_failed else Counter[str]()
+        if not all(map(self.finished, self.cells)):
+            with locked(results):
+                claims.announce(self.directory, {run: config.to_dict() for run, config in self.cells.items()})
 
     def finished(self, run: str) -> bool:
         return run in self.book.scored or self.book.failures[run] > self.forgiven[run]
@@ -129,51 +129,12 @@ class Queue:
 
 def _attempt(queue: Queue, claim: claims.Claim, stopping: Callable[[], bool], every: int) -> Iterator[Event]:
     """Train a claimed ensemble; one too large for the memory is given back, to come again in halves."""
-    configs, full = [queue.cells[run] for run in claim.members], False
-    reason = _unfit(configs[0], queue.device) if len(configs) == 1 else None
-    if reason is None:
-        options: dict[str, Any] = {"state": claim.state, "checkpoint_every": every, "stopping": stopping}
-        try:
-            for event in train_ensemble(configs, queue.device, **options):
-                if isinstance(event, Ended):
-                    queue.finish(claim, event.rows)
-                yield event
-        except torch.AcceleratorError:  # the device is lost to this process: nothing after it would work
-            raise
-        except RuntimeError as error:
-            full, reason = _out_of_memory(error), _reason(error)
-    if full and len(configs) > 1:
-        half = queue.limits[group_of(configs[0])] = len(configs) // 2
-        claim.forget()
-        yield Notice(f"{len(configs)} members at once do not fit into the memory: on with {half} at a time.")
-    elif reason is not None:
-        rows = failed_rows(configs, queue.device, reason)
-        queue.finish(claim, rows)
-        yield Ended(rows)
-
-
-def _unfit(config: RunConfig, device: torch.device) -> str | None:
-    try:
-        check_fits(config, device)
-    except UserError as error:
-        return str(error)
-    return None
-
-
-def _out_of_memory(error: RuntimeError) -> bool:
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
-
-
-def _reason(error: RuntimeError) -> str:
-    if _out_of_memory(error):
-        return "The run does not fit into the memory, even alone: use a smaller --batch or model."
-    lines = str(error).strip().splitlines() or ["nothing more is known."]
-    return f"{type(error).__name__}: {lines[0]}"
-
-
-def _clean_up(device: torch.device) -> None:
-    """Give back what an ensemble held; the compiler too keeps what it made, and refuses after too many shapes."""
-    if device.type == "cuda":
-        torch.compiler.reset()
-        gc.collect()
-        torch.cuda.empty_cache()
+    configs = [queue.cells[run] for run in claim.members]
+    options: dict[str, Any] = {"state": claim.state, "checkpoint_every": every, "stopping": stopping}
+    for event in attempted(configs, queue.device, lambda: train_ensemble(configs, queue.device, **options)):
+        if isinstance(event, Ended):
+            queue.finish(claim, event.rows)
+        if isinstance(event, TooLarge):
+            queue.limits[group_of(configs[0])] = event.half
+            claim.forget()
+        yield event.notice if isinstance(event, TooLarge) else event

@@ -1,0 +1,99 @@
+"""Does a clean install work? Builds the wheel and the sdist, installs each into an environment of its own, tries it.
+
+The core's dependencies are linked in from the environment that runs this, one distribution at a time, and nothing
+else, so that a large torch is not fetched again; the tests see that environment's other packages through a path.
+`python scripts/install_check.py [--tests]` prints JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from dependencies import needed
+
+ROOT = Path(__file__).parents[1]
+HERE = Path(sysconfig.get_paths()["purelib"])
+
+
+def sh(*command: object, cwd: Path, **more: Any) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "AUXMOD_"))}
+    return subprocess.run([str(word) for word in command], cwd=cwd, env=clean, capture_output=True, text=True, **more)
+
+
+def environment(place: Path) -> Path:
+    """A clean virtual environment's python."""
+    sh(sys.executable, "-m", "venv", place, cwd=place.parent, check=True)
+    return place / "bin" / "python"
+
+
+def packages(python: Path) -> Path:
+    found = sh(python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])", cwd=ROOT, check=True)
+    return Path(found.stdout.strip())
+
+
+def link_core(python: Path) -> list[str]:
+    """Link the distributions that the core needs into an environment, and no others."""
+    target, core = packages(python), needed()
+    for one in core.values():
+        for top in {Path(str(file)).parts[0] for file in one.files or [] if not str(file).startswith("..")}:
+            if (HERE / top).exists() and not (target / top).exists():
+                (target / top).symlink_to(HERE / top)
+    return sorted(core)
+
+
+def build(place: Path) -> tuple[Path, Path]:
+    """The wheel and the sdist, made from a copy of what git knows and what it does not ignore."""
+    python = environment(place / "builder")
+    sh(python, "-m", "pip", "install", "--quiet", "hatchling", cwd=place, check=True)
+    sh(python, "-m", "hatchling", "build", "-d", place / "dist", cwd=ROOT, check=True)
+    return next((place / "dist").glob("*.whl")), next((place / "dist").glob("*.tar.gz"))
+
+
+def tried(place: Path, package: Path) -> dict[str, Any]:
+    """Install the package with the core alone, and run the demonstration."""
+    place.mkdir()
+    python = environment(place / "venv")
+    core = link_core(python)
+    options = ["--no-deps", "--quiet"]
+    done = sh(python, "-m", "pip", "install", *options, package, cwd=place)
+    assert done.returncode == 0, done.stderr
+    demo = sh(place / "venv" / "bin" / "auxmod", "demo", "--quick", "--quiet", "--json", cwd=place, timeout=600)
+    assert demo.returncode == 0, demo.stderr
+    search = sh(place / "venv" / "bin" / "auxmod", "search", "--n", "4", "--q", "7", cwd=place)
+    hint = "pip install 'auxmod[search]'" in search.stderr
+    return {"package": package.name, "core": len(core), "demo": len(json.loads(demo.stdout)["rows"]) == 3, "hint": hint}
+
+
+def tested(place: Path, sdist: Path) -> dict[str, Any]:
+    """The tests that the sdist brings, against the package that it makes."""
+    with tarfile.open(sdist) as archive:
+        archive.extractall(place / "source", filter="data")
+    source, python = next((place / "source").iterdir()), environment(place / "tests")
+    done = sh(python, "-m", "pip", "install", "--no-deps", "--quiet", sdist, cwd=place)
+    assert done.returncode == 0, done.stderr
+    (packages(python) / "others.pth").write_text(f"{HERE}\n")
+    done = sh(python, "-m", "pytest", "-n", "2", "--dist", "loadfile", "--tb", "short", cwd=source, timeout=3000)
+    return {"tests": done.stdout.strip().splitlines()[-1], "failed": done.returncode != 0, "tail": done.stdout[-3000:]}
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        wheel, sdist = build(place)
+        found: dict[str, Any] = {"wheel": tried(place / "wheel", wheel), "sdist": tried(place / "sdist", sdist)}
+        if "--tests" in sys.argv:
+            found["tests"] = tested(place, sdist)
+    print(json.dumps(found, indent=1))
+    return int(not all(found[kind]["demo"] and found[kind]["hint"] for kind in ("wheel", "sdist")))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

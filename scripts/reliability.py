@@ -1,0 +1,221 @@
+"""The figures of docs/reliability.md: `python scripts/reliability.py [part …]` measures them into
+results/reliability.json, and writes the page's block from it (`page` does that alone)."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import dependencies
+
+from auxmod.experiments.origin import commit
+from auxmod.files import write_json
+from auxmod.reporting import docs
+from auxmod.reporting.pages import markdown
+
+ROOT = Path(__file__).parents[1]
+FILE, PAGE = ROOT / "results" / "reliability.json", ROOT / "docs" / "reliability.md"
+COMMAND = "make reliability"
+EXTRAS = ("plot", "report", "search", "cluster", "tensorboard")
+"""Those that are installed where the tests run; wandb and trackio are services of others, with adapters here."""
+
+
+def tests(*words: str, **environment: str) -> dict[str, Any]:
+    """Run tests; how many passed, and what they recorded."""
+    with tempfile.TemporaryDirectory() as place:
+        told = Path(place) / "told.xml"
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "no:cacheprovider",
+            "-o",
+            "junit_family=xunit1",
+            f"--junitxml={told}",
+        ]
+        done = subprocess.run(
+            [*command, *words], cwd=ROOT, env=os.environ | environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout[-4000:]
+        suite = next(ElementTree.parse(told).iter("testsuite"))
+    found: dict[str, Any] = {"tests": int(suite.attrib["tests"]) - int(suite.attrib["skipped"])}
+    for each in suite.iter("property"):
+        value = json.loads(each.attrib["value"].replace("'", '"'))
+        name = each.attrib["name"]
+        found[name] = found.get(name, 0) + value if isinstance(value, int) else value
+    return found
+
+
+def kills() -> dict[str, Any]:
+    return tests("tests/trust/test_crash.py", "-k", "killed", KILLS="150")["kills"]  # type: ignore[no-any-return]
+
+
+def faults() -> dict[str, Any]:
+    return tests("tests/trust/test_crash.py", "-k", "disk or memory or fit")
+
+
+def damage() -> dict[str, Any]:
+    return tests("tests/trust/test_damage.py", "tests/trust/test_strangers.py", BITS="30")
+
+
+def fuzz() -> dict[str, Any]:
+    return tests("tests/trust/test_fuzz.py", FUZZ="4")
+
+
+def load() -> dict[str, Any]:
+    return tests("tests/trust/test_load.py", "-m", "soak", "-k", "runs")["load"]  # type: ignore[no-any-return]
+
+
+def memory() -> dict[str, Any]:
+    return tests("tests/trust/test_load.py", "-m", "soak", "-k", "memory")["memory"]  # type: ignore[no-any-return]
+
+
+def install() -> dict[str, Any]:
+    command = [sys.executable, "scripts/install_check.py", "--tests"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert not found["tests"].pop("failed"), found
+    found["tests"].pop("tail")
+    return found
+
+
+def licences() -> dict[str, Any]:
+    core = dependencies.needed()
+    rows = [
+        [name, one.version, dependencies.licence(one), name in core]
+        for name, one in dependencies.needed(EXTRAS).items()
+    ]
+    return {"rows": rows, "allowed": all(dependencies.is_allowed(row[2]) for row in rows)}
+
+
+def mutants() -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as place:
+        out = Path(place) / "mutants.json"
+        subprocess.run([sys.executable, "scripts/mutants.py", "--out", str(out)], cwd=ROOT, check=True)
+        return json.loads(out.read_text())  # type: ignore[no-any-return]
+
+
+PARTS: dict[str, Callable[[], dict[str, Any]]] = {
+    each.__name__: each for each in (kills, faults, damage, fuzz, load, memory, install, licences, mutants)
+}
+
+
+def measure(names: Iterable[str]) -> None:
+    found = json.loads(FILE.read_text()) if FILE.exists() else {}
+    for name in names:
+        began = time.monotonic()
+        told = PARTS[name]()
+        made = {"seconds": round(time.monotonic() - began), "commit": commit()}
+        made["date"] = datetime.datetime.now(datetime.UTC).date().isoformat()
+        found[name] = {"found": told, "made": made}
+        write_json(FILE, found)
+        print(f"{name}: {made['seconds']} s", flush=True)
+
+
+# -- the page -------------------------------------------------------------------------------------------------
+
+
+def block(found: dict[str, Any]) -> str:
+    """What was tried, and what came of it."""
+    part = {name: each["found"] for name, each in found.items()}
+    return "\n\n".join(
+        [
+            markdown(("tried", "times", "came of it"), _tried(part)),
+            "Seconds of processor time, with so many finished runs in a store:",
+            _loads(part["load"]),
+            "Mutants, that is, small changes to the arithmetic, and how many of them the tests notice:",
+            _mutants(part["mutants"]["files"]),
+            "Dependencies of the core and of the extras (`plot`, `report`, `search`, `cluster`, `tensorboard`):",
+            _licences(part["licences"]["rows"]),
+            _made(found),
+        ]
+    )
+
+
+def _tried(part: dict[str, Any]) -> list[Sequence[str]]:
+    killed, memory, suite = part["kills"], part["memory"], part["install"]["tests"]["tests"]
+    rows: list[Sequence[str]] = [
+        (f"kill −9 at a random moment: {kind}", f"{each['kills']:,}", "every file whole; the same results, each once")
+        for kind, each in killed.items()
+    ]
+    rows.append(
+        (
+            "disk full or read-only at each write in turn",
+            f"{part['faults']['faults']:,}",
+            "a sentence, exit 1; gone on with to the same files",
+        )
+    )
+    rows.append(
+        (
+            "a file damaged, then a command that reads it",
+            f"{part['damage']['damaged']:,}",
+            "as before, or refused by the file's name",
+        )
+    )
+    rows.append(
+        (
+            "arguments, settings, ranges, rows, inputs at random",
+            f"{part['fuzz']['cases']:,}",
+            "an answer that holds, or a sentence",
+        )
+    )
+    rows.append(
+        (
+            f"{memory['steps']:,} steps of a tiny model",
+            "1",
+            f"{memory['grown_mib']:.1f} MiB more than after 5,000 steps",
+        )
+    )
+    rows.append(
+        (
+            "clean install of wheel and sdist with the core alone",
+            "2",
+            f"`auxmod demo --quick` works; the sdist's tests: {suite}",
+        )
+    )
+    return rows  # fmt: skip
+
+
+def _loads(load: dict[str, dict[str, float]]) -> str:
+    counts = [name for name in next(iter(load.values())) if name != "ratio"]
+    rows = [(name, *(f"{row[count]:.2f}" for count in counts), f"{row['ratio']:.1f}") for name, row in load.items()]
+    return markdown(("", *(f"{int(count):,} runs" for count in counts), "ratio"), rows)
+
+
+def _mutants(files: dict[str, dict[str, int]]) -> str:
+    rows = [(f"`{name.removeprefix('src/auxmod/')}`", *map(str, each.values())) for name, each in files.items()]
+    total = [str(sum(each[key] for each in files.values())) for key in ("mutants", "killed", "equivalent")]
+    return markdown(("file", "mutants", "noticed", "equivalent, explained"), [*rows, ("together", *total)])
+
+
+def _licences(rows: list[Any]) -> str:
+    cells = [(name, version, text, "core" if core else "extra") for name, version, text, core in rows]
+    return markdown(("package", "version", "licence", "for"), cells)
+
+
+def _made(found: dict[str, Any]) -> str:
+    parts = [f"{name} {each['made']['date']}, {each['made']['seconds']} s" for name, each in found.items()]
+    return f"Measured on two processor cores: {'; '.join(parts)}."
+
+
+def write_page() -> bool:
+    """Bring the page up to date, once every part has been measured."""
+    found = json.loads(FILE.read_text())
+    return found.keys() == PARTS.keys() and docs.update(PAGE, COMMAND, block(found))
+
+
+if __name__ == "__main__":
+    asked = sys.argv[1:] or list(PARTS)
+    measure(name for name in asked if name != "page")
+    print("page: " + ("updated" if write_page() else "as it was"))

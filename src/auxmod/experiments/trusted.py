@@ -1,0 +1,133 @@
+"""What a stored result must be before anything is shown of it: a file may be damaged, foreign, or a stranger's.
+
+Standard library only. Each check returns what it was given, or raises a sentence that names the place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+from auxmod.checked import is_int
+from auxmod.config import FORMAT, RunConfig
+from auxmod.errors import UserError, require
+
+Json = dict[str, Any]
+_REMEDY = "restore the file, or delete what is wrong in it"
+
+
+def check_row(row: Json, where: str) -> Json:
+    """A line of a results file: a configuration, the hash that names it, and figures or why there are none."""
+    known = isinstance(row.get("config"), dict) and ("scores" in row or "failed" in row)
+    require(known and isinstance(row.get("hash"), str), f"{where} is not a result: name another --results file.")
+    version = row["config"].get("format")
+    reads = f"this version of auxmod reads format {FORMAT}: name another --results file"
+    require(version == FORMAT, f"{where} has format {version!r}; {reads}.")
+    try:
+        config = configuration(row["config"])
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    require(config.hash == row["hash"], f"{where} has the configuration of another run than its hash: {_REMEDY}.")
+    if "scores" in row:
+        require(isinstance(row["scores"], dict), _odd(where, "scores", row["scores"]))
+        check_scores(row["scores"], where)
+    _check(row, where, {"validation": _is_share, "curve": _is_list, "provenance": _is_object, "failed": _is_sentence})
+    check_curve([check_point(point, where) for point in row.get("curve", [])], where)
+    _check(row.get("provenance", {}), where, {"seconds": _is_number})
+    return row
+
+
+def configuration(plain: Json) -> RunConfig:
+    """What a row says was run; of rows by the thousand, most differ in their seed alone."""
+    rest = json.dumps({name: part for name, part in plain.items() if name != "seed"})
+    seed: Any = plain.get("seed")
+    return dataclasses.replace(_with_any_seed(rest), seed=seed)
+
+
+@functools.lru_cache(maxsize=1024)
+def _with_any_seed(text: str) -> RunConfig:
+    return RunConfig.from_dict(json.loads(text) | {"seed": 0})
+
+
+def check_scores(scores: Json, where: object) -> Json:
+    """A run's figures, or ``failed`` alone; those it has are of their kind."""
+    kinds = {"match": _is_share, "chance": _is_share, "tau": _are_shares, "tau_chance": _are_shares}
+    counts = {"samples": _is_count, "by_wraps": _are_buckets, "by_zeros": _are_buckets}
+    _check(scores, where, kinds | counts | {"failed": _is_sentence})
+    require("match" in scores or "failed" in scores, f"{where} has no match accuracy: {_REMEDY}.")
+    return scores
+
+
+def check_point(point: Any, where: str) -> Json:
+    """A point of a learning curve."""
+    require(isinstance(point, dict) and "step" in point, f"{where} has no point of a learning curve: {_REMEDY}.")
+    kinds = {"step": _is_count, "loss": lambda v: v is None or _is_number(v), "accuracy": _is_share}
+    _check(point, where, kinds)
+    return point  # type: ignore[no-any-return]
+
+
+def check_curve(points: list[Json], where: object) -> list[Json]:
+    """Points that go on, one step after another."""
+    going = all(a["step"] <= b["step"] for a, b in itertools.pairwise(points))
+    require(going, f"{where} has a learning curve whose steps go back: {_REMEDY}.")
+    return points
+
+
+def check_origin(made: Json, where: object) -> Json:
+    """On what a run was made."""
+    require(bool(made), f"{where} does not say on what the run was made: {_REMEDY}.")
+    _check(made, where, {"seconds": _is_number})
+    return made
+
+
+def _check(value: Json, where: object, kinds: dict[str, Callable[[Any], bool]]) -> None:
+    for name, fits in kinds.items():
+        if name in value and not fits(value[name]):
+            raise UserError(_odd(where, name, value[name]))
+
+
+def _odd(where: object, name: str, value: Any) -> str:
+    return f"{where} says that {name!r} is {value!r:.60}, which it cannot be: {_REMEDY}."
+
+
+def _is_number(value: Any) -> bool:
+    return (isinstance(value, float) and math.isfinite(value)) or (is_int(value) and abs(value) < 2**63)
+
+
+def _is_count(value: Any) -> bool:
+    return is_int(value) and 0 <= value < 2**63
+
+
+def _is_share(value: Any) -> bool:
+    return _is_number(value) and 0 <= value <= 1
+
+
+def _is_sentence(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list)
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _are_shares(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_share, value.values()))
+
+
+def _are_buckets(value: Any) -> bool:
+    """Counts of inputs by wraps or by zeros, and of right answers among them."""
+    return isinstance(value, list) and all(
+        isinstance(row, dict)
+        and all(_is_count(row.get(name)) for name in ("bucket", "samples", "correct"))
+        and row["correct"] <= row["samples"]
+        for row in value
+    )

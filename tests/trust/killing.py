@@ -1,0 +1,185 @@
+"""kill -9 at random moments, again and again, until the work is done all the same: `python killing.py KILLS PLACE`.
+
+A process of its own that imports everything once and forks each command, so that a hundred kills take seconds. What
+is checked after each kill: every file is whole, the old version or the new one. At the end: the same results as of
+an undisturbed process, each once. Prints JSON: the kills of each kind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ["OMP_NUM_THREADS"] = "1"
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import torch
+from safetensors.torch import load
+
+import made_up
+from auxmod.cli import main
+from auxmod.experiments import ensembles, halving, search, study, sweep  # noqa: F401  # all that a child would import
+from auxmod.experiments.recipes import cells
+from auxmod.experiments.store import Results, read_results
+from auxmod.files import parse
+from auxmod.learning import engine
+from auxmod.reporting import report  # noqa: F401
+from tiny import flags
+
+SAME = ("model.safetensors", "state.safetensors", "result.json", "metrics.jsonl", "config.json")
+Work = tuple[Callable[[Path], list[str]], Callable[[Path], bool], Callable[[Path], Any]]
+"""The command to give in a place, whether it is done, and what came of it."""
+
+
+def forked(command: list[str]) -> int:
+    pid = os.fork()
+    if pid == 0:
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(nowhere, stream)
+        os._exit(main(command))
+    return pid
+
+
+def struck(command: list[str], after: float | None) -> bool:
+    """Start the command, and kill it after so many seconds, or let it be; whether it was killed in time."""
+    pid = forked(command)
+    if after is not None:
+        time.sleep(after)
+        os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    killed = os.WIFSIGNALED(status)
+    assert killed or os.waitstatus_to_exitcode(status) == 0, (command, status)
+    return killed
+
+
+def check_files(place: Path) -> None:
+    """Whatever is there is whole; what was being written has a name that begins with a dot."""
+    for path in place.rglob("*"):
+        if path.is_dir() or path.name.startswith(".") or path.suffix in (".db", ".lock", ".db-journal"):
+            continue
+        content = path.read_bytes()
+        if path.suffix == ".json":
+            assert isinstance(parse(content), dict), path
+        elif path.suffix == ".jsonl":
+            [parse(line) for line in content.splitlines(keepends=True) if line.endswith(b"\n")]
+        elif path.suffix == ".safetensors":
+            assert load(content), path
+        elif path.suffix == ".html":
+            assert content.rstrip().endswith(b"</html>"), path
+
+
+# -- the work -------------------------------------------------------------------------------------------------
+
+
+def train(place: Path) -> list[str]:
+    run = place / "run"
+    if run.exists():
+        return ["train", "--resume", "--out", str(run), "--checkpoint-every", "3"]
+    return ["train", *flags("--out", str(run), "--checkpoint-every", "3")]
+
+
+def trained(place: Path) -> dict[str, bytes]:
+    return {name: (place / "run" / name).read_bytes() for name in SAME}
+
+
+def sweeping(place: Path) -> list[str]:
+    return [
+        "sweep",
+        *flags("--seed", "0:1", "--batch", "10,12"),
+        "--results",
+        f"{place}/r.jsonl",
+        "--checkpoint-every",
+        "3",
+    ]
+
+
+def searching(place: Path) -> list[str]:
+    options = [
+        "--trials",
+        "6",
+        "--members",
+        "3",
+        "--results",
+        f"{place}/r.jsonl",
+        "--storage",
+        f"sqlite:///{place}/s.db",
+    ]
+    return ["search", *flags("--k", "2:5", "--lr", "1e-4:1e-2:log", "--epochs", "2"), *options]
+
+
+def rows(place: Path) -> list[Any]:
+    """The file's rows without what differs from day to day; a run that is there twice would show."""
+    lines = [parse(line) for line in (place / "r.jsonl").read_bytes().splitlines()]
+    assert len(lines) == len(read_results(place / "r.jsonl"))
+    return sorted(([row["hash"], row["scores"], row["validation"], row["curve"]] for row in lines), key=str)
+
+
+def reporting(place: Path) -> list[str]:
+    return ["report", f"{place}/r.jsonl", "--out", f"{place}/report.html", "--force"]
+
+
+def reported(place: Path) -> bytes:
+    return (place / "report.html").read_bytes()
+
+
+WORK: dict[str, Work] = {
+    "train": (train, lambda place: (place / "run" / "result.json").exists(), trained),
+    "sweep": (sweeping, lambda place: False, rows),
+    "search": (searching, lambda place: False, rows),
+    "report": (reporting, lambda place: False, reported),
+}
+SHARES = {"train": 0.4, "sweep": 0.25, "search": 0.1, "report": 0.25}
+"""Of the kills; a search takes the longest."""
+
+
+def prepared(place: Path, kind: str) -> Path:
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    if kind == "report":
+        Results(place / "r.jsonl").append(made_up.rows(cells("table1b", ("paper",), seeds=1)[:6]))
+        (place / "report.html").write_text("<html></html>")  # the old version
+    return place
+
+
+def disturbed(kind: str, kills: int, place: Path, moment: random.Random) -> dict[str, int]:
+    """Kill the work so often; each time it is done nevertheless, what came of it is compared."""
+    command, is_done, outcome = WORK[kind]
+    whole = prepared(place / "whole", kind)
+    began = time.monotonic()
+    _, status = os.waitpid(forked(command(whole)), 0)
+    assert status == 0, (kind, status)
+    length, expected = min(time.monotonic() - began, 3.0), outcome(whole)
+    struck_so_far = finished = 0
+    while struck_so_far < kills:
+        here = prepared(place / "struck", kind)
+        while True:
+            killed = struck(command(here), moment.random() * length if struck_so_far < kills else None)
+            check_files(here)
+            struck_so_far += killed
+            if not killed or is_done(here):
+                break
+        assert outcome(here) == expected, kind
+        finished += 1
+    return {"kills": struck_so_far, "finished all the same": finished}
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    engine.VALIDATION_SAMPLES = 20
+    ensembles.SAVING_SHARE = float("inf")
+    count, place, chosen = (
+        int(sys.argv[1]),
+        Path(sys.argv[2]),
+        random.Random(int(sys.argv[3]) if sys.argv[3:] else None),
+    )
+    kills = {kind: max(1, round(share * count)) for kind, share in SHARES.items()}
+    print(json.dumps({kind: disturbed(kind, kills[kind], place / kind, chosen) for kind in WORK}))

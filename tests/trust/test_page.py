@@ -1,0 +1,12 @@
+"""The page of figures says what was measured."""
+
+import json
+
+import reliability
+
+from auxmod.reporting.docs import replace_block
+
+
+def test_the_page_is_what_the_results_give() -> None:
+    text = reliability.PAGE.read_text()
+    assert replace_block(text, reliability.COMMAND, reliability.block(json.loads(reliability.FILE.read_text()))) == text

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from auxmod import bench
+from auxmod import bench, yardstick
 from auxmod.cli import bench as command
 from auxmod.errors import UserError
 from auxmod.learning import cost
@@ -27,7 +27,7 @@ def result() -> dict[str, Any]:
     told: list[str] = []
     measured = bench.run(cases, CPU, windows=3, window_seconds=0.01, tell=told.append)
     patch.undo()
-    assert len(told) == 6
+    assert len(told) == 7
     return measured
 
 
@@ -35,7 +35,7 @@ def test_a_step_is_no_slower_than_plain_pytorch() -> None:
     """Best of alternating windows, so that a busy machine meets both."""
     config = bench.cases(CPU, (8,))[0][0]
     step, _, _ = bench.prepared_step(Ensemble([config], CPU))
-    works: dict[str, bench.Work] = {"ours": step} | bench.plain_works(config, CPU)
+    works: dict[str, bench.Work] = {"ours": step} | yardstick.plain_works(config, CPU)
     windows = bench.alternating(works, device=CPU, windows=7, seconds=0.1)
     assert min(windows["ours"]) <= SLACK * min(windows["eager"])
 
@@ -66,7 +66,7 @@ def test_the_result_is_json_and_says_where_it_was_made(result: dict[str, Any]) -
 
 def test_plain_pytorch_learns_and_can_be_left_out() -> None:
     config = bench.cases(CPU, (4,), **TINY)[0][0]
-    training = bench.plain_training(config, CPU, fast=False)
+    training = yardstick.plain_training(config, CPU, fast=False)
     for _ in range(11):  # into the second epoch
         next(training)
     row = bench.measure([config], CPU, {"fp32": 1.0}, lambda works: {"ours": [1.0, 3.0, 2.0]})
@@ -87,6 +87,7 @@ def test_a_case_that_does_not_fit_is_a_note(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(bench, "measure", full)
     monkeypatch.setattr(bench, "measure_evaluation", lambda *_: None)
     monkeypatch.setattr(bench, "measure_sweep", lambda *_: None)
+    monkeypatch.setitem(bench.COMPARED, "cpu", [])
     monkeypatch.setattr(bench, "matrix_tflops", lambda *_: 1.0)
     result = bench.run(bench.cases(CPU, (4,), **TINY), CPU, windows=1, window_seconds=0.001)
     assert result["rows"] == []

@@ -11,7 +11,7 @@ import math
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -20,9 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor
-from torch.utils.data import DataLoader, TensorDataset
 
 from auxmod.config import RunConfig
 from auxmod.errors import require
@@ -32,10 +29,10 @@ from auxmod.experiments.single import device_name
 from auxmod.experiments.sweep import run_sweep
 from auxmod.learning import cost
 from auxmod.learning.capture import captured
-from auxmod.learning.engine import Ensemble, make_encoder, training_inputs
-from auxmod.learning.plain import PlainModel
+from auxmod.learning.engine import Ensemble
 from auxmod.learning.precision import resolve_precision, trunk_dtype
 from auxmod.settings import build
+from auxmod.yardstick import plain_works
 
 WINDOWS, WINDOW_SECONDS, WARMUP_CALLS = 5, 0.25, 3
 BENCHED: dict[str, Any] = {"method": "aux", "q": 97, "k": 5, "r": 0.4, "pooling": "mean"}
@@ -46,6 +43,8 @@ DEFAULT_CASES = {
     "cpu": [(8, 1), (16, 1), (32, 1), (16, 4)],
 }
 """(N, members) of each device's default cases."""
+COMPARED = {"cuda": [(16, 8), (64, 8)], "cpu": [(16, 1)]}
+"""(N, members) on which a step of `auto` is compared with one of `aux`."""
 SWEPT = 8
 """Cells of the sweep that is timed."""
 EVALUATED = {"cuda": 1_000_000, "cpu": 20_000}  # samples that evaluation is timed on
@@ -138,9 +137,11 @@ def run(
     evaluation = measure_evaluation([runs[0] for runs in cases], device)
     tell("a sweep")
     sweep = measure_sweep(cases[0][0], device)
+    tell("methods")
+    methods = [measure_methods(n, members, device, clock) for n, members in COMPARED[device.type]]
     date, seconds = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic() - began
     made = provenance(device=device_name(device), precision=", ".join(precisions), seconds=seconds)
-    figures = {"matrix_tflops": rates, "rows": rows, "evaluation": evaluation, "sweep": sweep}
+    figures = {"matrix_tflops": rates, "rows": rows, "evaluation": evaluation, "sweep": sweep, "methods": methods}
     return {"format": 1, "provenance": made | {"date": date, "members": None}, **figures, "notes": notes}
 
 
@@ -265,6 +266,16 @@ def measure_evaluation(runs: Sequence[RunConfig], device: torch.device) -> dict[
     return {"n": config.problem.n, "samples": samples, **figures}
 
 
+def measure_methods(n: int, members: int, device: torch.device, clock: Clock) -> dict[str, float]:
+    """Milliseconds a step a member of `aux` and of `auto`, timed in turn, and their ratio."""
+    _clean_slate(device)
+    common: dict[str, Any] = {"n": n, "q": BENCHED["q"], "pooling": "mean"} | (SMALL if device.type == "cpu" else {})
+    runs = {name: [build(method=name, seed=seed, **common) for seed in range(members)] for name in ("aux", "auto")}
+    windows = clock({name: prepared_step(Ensemble(cells, device))[0] for name, cells in runs.items()})
+    aux, auto = (Timing.of(windows[name], members).ms for name in ("aux", "auto"))
+    return {"n": n, "members": members, "aux_ms": aux, "auto_ms": auto, "ratio": auto / aux}
+
+
 def measure_sweep(config: RunConfig, device: torch.device) -> dict[str, float]:
     """What a sweep takes beyond its training: planning, claiming, writing, as a share of the training's time."""
     _clean_slate(device)
@@ -276,45 +287,3 @@ def measure_sweep(config: RunConfig, device: torch.device) -> dict[str, float]:
         whole = time.monotonic() - began
     trained = math.fsum(event.rows[0]["provenance"]["seconds"] for event in ended)
     return {"cells": SWEPT, "seconds": whole, "beyond_training": whole / trained - 1}
-
-
-def plain_works(config: RunConfig, device: torch.device) -> dict[str, Work]:
-    """A training step of plain PyTorch, in each form that the device has; angular, as the default cases are."""
-    forms = {"eager": False, "compiled": True} if device.type == "cuda" else {"eager": False}
-    forms = forms if config.model.embedding == "angular" else {}
-    return {name: partial(next, plain_training(config, device, fast)) for name, fast in forms.items()}
-
-
-def plain_training(config: RunConfig, device: torch.device, fast: bool) -> Iterator[None]:
-    """Plain PyTorch trains one model, a step at each `next`: fp32, or `torch.compile` with fp16 autocast."""
-    torch.set_float32_matmul_precision("highest")  # fp32 is fp32, whatever ours runs in
-    training, encoder = config.training, make_encoder([config])
-    data = training_inputs(config, torch.device("cpu")).long()
-    loader = DataLoader(TensorDataset(data, data.sum(1)), training.batch, shuffle=True, drop_last=True)
-    model = PlainModel(config.model, config.problem.n, encoder.inputs, encoder.outputs).to(device)
-    forward = torch.compile(model) if fast else model
-    optimiser = torch.optim.AdamW(model.parameters(), training.lr, weight_decay=training.weight_decay)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: max(0.0, 1 - step / training.steps))
-    scaler = torch.amp.GradScaler(device.type, init_scale=2.0**12, enabled=fast)
-    moduli = torch.tensor(config.method.moduli, device=device) * config.problem.q
-    weights = torch.tensor(config.method.weights, device=device)
-    while True:
-        for x, total in loader:
-            x, total = x.to(device), total.to(device)
-            modulus = torch.multinomial(weights, len(x), replacement=True)
-            with torch.autocast(device.type, torch.float16, enabled=fast):
-                outputs = forward(points(x[..., None], moduli).flatten(-2))
-                chosen = outputs.view(len(x), -1, 2)[torch.arange(len(x), device=device), modulus]
-                loss = F.mse_loss(chosen, points(total, moduli[modulus]))
-            optimiser.zero_grad()
-            scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
-            scaler.step(optimiser)
-            scaler.update()
-            schedule.step()
-            yield
-
-
-def points(x: Tensor, modulus: Tensor) -> Tensor:
-    """Where x lies on the circle of each modulus."""
-    angle = 2 * math.pi * x / modulus
-    return torch.stack((angle.cos(), angle.sin()), -1)

@@ -335,3 +335,7 @@ def test_harmonics_are_weighed_by_how_sure_their_points_are() -> None:
             answer += (gap - round(gap)) / h * trust[h] / total
         distance = abs(value - answer * q) % q
         assert min(distance, q - distance) < 1e-6
+
+
+def test_the_penalty_at_the_centre_is_large_and_positive() -> None:
+    assert float(collapse_penalty(torch.zeros(2))) == pytest.approx(1e6)

@@ -198,9 +198,25 @@ def test_the_stated_error_is_the_one_derived(n: int, q: int) -> None:
 def test_sines_near_their_zeros_keep_their_digits() -> None:
     length = 2**20
     near = np.array([1, length - 1, length + 1, 2 * length - 1])
-    assert laws._sine(near, length) == pytest.approx(math.sin(math.pi / length) * np.array([1, 1, -1, -1]), rel=1e-15)
+    expected = math.sin(math.pi / length) * np.array([1, 1, -1, -1])
+    assert laws._sine(near, length) == pytest.approx(expected, rel=1e-14, abs=0)
 
 
 @pytest.mark.parametrize(("n", "q", "k"), [(4, 5, 1), (6, 2, 2), (8, 3, 3), (5, 2, 1)])
 def test_the_sparse_law_ends_at_the_last_count_that_can_occur(n: int, q: int, k: int) -> None:
     assert len(laws.sparse_wrap_law(n, q, k)) == n * (q - 1) // (k * q) + 1
+
+
+@pytest.mark.parametrize(("n", "q"), [(1, 2), (3, 2), (4, 5), (6, 7)])
+def test_nonzero_counts_are_those_of_filling_one_by_one(n: int, q: int) -> None:
+    weights = [1 / math.sqrt(n - z + 1) for z in range(1, n + 1)]
+    filled = [0.0, *(weight / sum(weights) for weight in weights)]
+    thinned = [
+        sum(g * math.comb(z, w) * (1 - 1 / q) ** w * (1 / q) ** (z - w) for z, g in enumerate(filled) if z >= w)
+        for w in range(n + 1)
+    ]
+    assert laws.sparse_nonzero_law(n, q, "nonzero") == pytest.approx(filled)
+    assert laws.sparse_nonzero_law(n, q) == pytest.approx(thinned)
+    uniform = [math.comb(n, w) * (1 - 1 / q) ** w * (1 / q) ** (n - w) for w in range(n + 1)]
+    assert laws.uniform_nonzero_law(n, q) == pytest.approx(uniform)
+    assert np.exp(laws.log_uniform_nonzero_law(n, q)) == pytest.approx(uniform)

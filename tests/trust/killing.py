@@ -98,16 +98,16 @@ def sweeping(place: Path) -> list[str]:
         "--results",
         f"{place}/r.jsonl",
         "--checkpoint-every",
-        "3",
+        "2",
     ]
 
 
 def searching(place: Path) -> list[str]:
     options = [
         "--trials",
-        "6",
+        "4",
         "--members",
-        "3",
+        "2",
         "--results",
         f"{place}/r.jsonl",
         "--storage",

@@ -66,7 +66,7 @@ def test_wherever_the_disk_fails_the_last_good_state_is_kept(
     shutil.rmtree("run")
     with failing(monkeypatch, 10**9, code) as calls:
         assert call(*TRAIN).code == 0
-    places = range(0, len(calls), 5 if code == errno.ENOSPC else 17)
+    places = range(0, len(calls), 7 if code == errno.ENOSPC else 17)
     record_property("faults", len(places))
     for at in places:
         shutil.rmtree("run", ignore_errors=True)

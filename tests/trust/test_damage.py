@@ -19,7 +19,7 @@ from auxmod.experiments.recipes import cells
 from auxmod.experiments.store import Results
 from tiny import flags, tiny
 
-BITS = int(os.environ.get("BITS", "12"))
+BITS = int(os.environ.get("BITS", "8"))
 """Single bits turned in each file; `make soak` turns many more."""
 CHECKED: list[str] = []
 EVAL = ("eval", "run", "--samples", "40", "--json")

@@ -54,7 +54,7 @@ def test_a_range_is_values_of_its_type_or_a_sentence() -> None:
             assert found == list(range(first, last + 1)), (name, text)
 
 
-@cases(300)
+@cases(250)
 @given(st.dictionaries(st.sampled_from([*sorted(TYPES), "colour"]), RANGE | JSON, max_size=3))
 def test_a_space_or_a_sweep_is_cells_or_a_sentence(axes: dict[str, Any]) -> None:
     counted("spaces")
@@ -79,7 +79,7 @@ def test_numbers_with_commas_between() -> None:
 # -- configurations -------------------------------------------------------------------------------------------
 
 
-@cases(400)
+@cases(250)
 @given(changed(tiny(k=3).to_dict()))
 def test_a_configuration_round_trips_or_is_a_sentence(plain: dict[str, Any]) -> None:
     counted("configurations")
@@ -93,7 +93,7 @@ def test_a_configuration_round_trips_or_is_a_sentence(plain: dict[str, Any]) -> 
     assert build(**flatten(config)) == config
 
 
-@cases(300)
+@cases(250)
 @given(st.dictionaries(st.sampled_from(sorted(name for name in flatten(tiny()))), JSON | NUMBERS, max_size=4))
 def test_flat_settings_are_a_run_or_a_sentence(given_settings: dict[str, Any]) -> None:
     counted("settings")
@@ -104,7 +104,7 @@ def test_flat_settings_are_a_run_or_a_sentence(given_settings: dict[str, Any]) -
     assert {group: getattr(config, group) for group in GROUPS}
 
 
-@cases(400)
+@cases(250)
 @given(
     st.text(alphabet=string.printable, max_size=40) | st.sampled_from(["[problem]\nn = 4\n[problem]\n", "n = 1e400"])
 )
@@ -123,7 +123,7 @@ def test_a_file_of_settings_is_read_or_a_sentence(tmp_path: Path, text: str) -> 
 ROW = made_up.row(tiny(k=3), 0.5)
 
 
-@cases(400)
+@cases(250)
 @given(changed(ROW), st.booleans())
 def test_a_row_is_read_as_it_is_or_refused_by_its_line(tmp_path: Path, row: dict[str, Any], seal: bool) -> None:
     """Sealed too: a stranger can make a checksum."""
@@ -180,7 +180,7 @@ def test_rows_of_text_are_inputs_or_a_sentence() -> None:
         assert ((rows >= 0) & (rows < 7)).all()
 
 
-@cases(400)
+@cases(250)
 @given(JSON | st.lists(st.lists(st.integers(-1, 8) | st.floats(), min_size=3, max_size=3), max_size=3))
 def test_rows_of_anything_are_inputs_or_a_sentence(given_rows: Any) -> None:
     counted("rows of anything")

@@ -89,6 +89,8 @@ def _show(result: dict[str, Any]) -> None:
     out.print(
         f"A sweep of {sweep['cells']} cells took {100 * sweep['beyond_training']:.2f} % longer than training them."
     )
+    for row in result["methods"]:
+        out.print(f"A step of auto takes {row['ratio']:.2f} times one of aux (N = {row['n']}, E = {row['members']}).")
     for note in result["notes"]:
         out.print(note)
 

@@ -89,7 +89,7 @@ def run_search(
     limits: dict[Shape, int] = {}
     while True:
         with locked(results):
-            _requeue(study, claims.held(claims.directory_of(results)))
+            _requeue(study, space, claims.held(claims.directory_of(results)))
             done = finished(study)
             left, size = how.trials - len(done), _batch_size(study, done, how)
             batch = _ask(study, space, size, how) if size else {}
@@ -133,15 +133,33 @@ Batch = dict[str, tuple[RunConfig, list[Trial]]]
 """Each run by its hash, and the trials that asked for it."""
 
 
-def _requeue(study: optuna.Study, held: set[str]) -> None:
-    """Queue again what a process began that is no more."""
-    trials = study.get_trials(deepcopy=False)
-    replaced = {trial.user_attrs.get(AGAIN) for trial in trials}
-    for trial in trials:
-        if trial.state == TrialState.RUNNING and trial.user_attrs.get(HASH) not in held:
-            if trial.number not in replaced:  # first: killed in between, it is not lost
-                study.enqueue_trial(trial.params, user_attrs={AGAIN: trial.number})
-            study.tell(trial.number, state=TrialState.FAIL)
+def _requeue(study: optuna.Study, space: Space, held: set[str]) -> None:
+    """Queue again what a process began that is no more, in the order it was first asked for: the sampler minds it."""
+
+    def lost() -> list[FrozenTrial]:
+        trials = study.get_trials(deepcopy=False)
+        return [t for t in trials if t.state == TrialState.RUNNING and t.user_attrs.get(HASH) not in held]
+
+    if not lost():
+        return
+    while any(trial.state == TrialState.WAITING for trial in study.get_trials(deepcopy=False)):
+        study.ask()  # what was queued before goes back as well
+    again = {trial.number: trial.user_attrs.get(AGAIN) for trial in study.get_trials(deepcopy=False)}
+
+    def first(number: int) -> int:
+        return number if again[number] is None else first(again[number])
+
+    replaced = set(again.values())
+    for trial in sorted(lost(), key=lambda trial: first(trial.number)):
+        if trial.number not in replaced:  # first: killed in between, it is not lost
+            study.enqueue_trial(_chosen(trial, space), user_attrs={AGAIN: trial.number})
+        study.tell(trial.number, state=TrialState.FAIL)
+
+
+def _chosen(trial: FrozenTrial, space: Space) -> dict[str, Any]:
+    """What a trial was to try: what it was queued with, or what was drawn for it, once that was all drawn."""
+    queued: dict[str, Any] = trial.system_attrs.get("fixed_params", {})
+    return queued or (trial.params if trial.params.keys() == space.searched.keys() else {})
 
 
 def _batch_size(study: optuna.Study, done: Sequence[FrozenTrial], how: Plan) -> int:

@@ -35,7 +35,7 @@ fuzz: $(VENV)/for-tests
 
 soak: $(VENV)/for-tests
 	KILLS=1000 BITS=500 $(BIN)/pytest tests/trust/test_crash.py tests/trust/test_damage.py --timeout 7200
-	$(BIN)/pytest tests/trust/test_load.py -m soak
+	$(BIN)/pytest tests/trust/test_growth.py -m soak
 
 mutants: $(VENV)/for-tests
 	$(BIN)/python scripts/mutants.py

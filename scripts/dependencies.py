@@ -20,6 +20,9 @@ ALLOWED = (
 )
 """Licences, by a word of their name, that an Apache-2.0 program may depend on without conditions on itself."""
 
+LOOKED_INTO = {"docutils": "public domain but for files it lists; the GPL's, for Emacs, is not in what is installed"}
+"""Read by hand where the metadata names several licences: tools that build the pages, which nobody is given."""
+
 
 def needed(extras: tuple[str, ...] = (), root: str = "auxmod") -> dict[str, metadata.Distribution]:
     """The distributions that ``root`` with these extras leads to, itself left out, as far as they are installed."""

@@ -77,21 +77,18 @@ def fuzz() -> dict[str, Any]:
 
 
 def load() -> dict[str, Any]:
-    return tests("tests/trust/test_load.py", "-m", "soak", "-k", "runs")["load"]  # type: ignore[no-any-return]
+    return tests("tests/trust/test_growth.py", "-m", "soak", "-k", "runs")["load"]  # type: ignore[no-any-return]
 
 
 def memory() -> dict[str, Any]:
-    return tests("tests/trust/test_load.py", "-m", "soak", "-k", "memory")["memory"]  # type: ignore[no-any-return]
+    return tests("tests/trust/test_growth.py", "-m", "soak", "-k", "memory")["memory"]  # type: ignore[no-any-return]
 
 
 def install() -> dict[str, Any]:
     command = [sys.executable, "scripts/install_check.py", "--tests"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    assert not found["tests"].pop("failed"), found
-    found["tests"].pop("tail")
-    return found
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
 
 
 def licences() -> dict[str, Any]:
@@ -155,7 +152,7 @@ def _tried(part: dict[str, Any]) -> list[Sequence[str]]:
     ]
     rows.append(
         (
-            "disk full or read-only at each write in turn",
+            "disk full or read-only from some write on, spread over a run and a sweep",
             f"{part['faults']['faults']:,}",
             "a sentence, exit 1; gone on with to the same files",
         )

@@ -147,7 +147,8 @@ def _requeue(study: optuna.Study, space: Space, held: set[str]) -> None:
     again = {trial.number: trial.user_attrs.get(AGAIN) for trial in study.get_trials(deepcopy=False)}
 
     def first(number: int) -> int:
-        return number if again[number] is None else first(again[number])
+        before = again[number]
+        return number if before is None else first(before)
 
     replaced = set(again.values())
     for trial in sorted(lost(), key=lambda trial: first(trial.number)):

@@ -116,6 +116,8 @@ def headline_figure(stored: results.Index) -> Figure:
             )  # fmt: skip
     problem, training = run.problem, run.training
     axes.set(xlabel="training steps", ylabel="held-out match accuracy (%)")
-    axes.set_title(f"(x₁ + … + x_{problem.n}) mod {problem.q} from {training.samples:,} samples, on a CPU", **TITLE)
+    axes.set_title(
+        f"$x_1 + … + x_{{{problem.n}}}$ mod {problem.q} from {training.samples:,} samples, on a CPU", **TITLE
+    )
     clean(axes)
     return figure

@@ -91,12 +91,14 @@ def test_a_figure_tells_its_command_by_keyboard(page: Any, address: str, complai
 
 def test_runs_are_found_opened_and_drawn_and_their_text_is_text(page: Any, address: str, complaints: list[str]) -> None:
     page.goto(address)
+    page.locator("#list li").first.wait_for()  # the data is unpacked by then
     page.get_by_label("Find runs").fill("n=32 k=6 r=0.1")
-    assert page.locator("#found").inner_text() == "1 of 21 runs"
+    page.get_by_text("1 of 21 runs").wait_for()
     page.locator("#list summary").click()
     assert f"auxmod {EVIL}" in page.locator("#list details").inner_text()
     before = page.locator("#legend li").count()
     page.locator("#list input").check()
+    page.locator("#legend li").nth(before).wait_for()
     assert page.locator("#legend li").count() == before + 1
     page.get_by_label("Find runs").fill("state=failed")
     page.locator("#list summary").click()

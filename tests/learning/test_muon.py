@@ -12,12 +12,14 @@ CPU = torch.device("cpu")
 
 @pytest.mark.parametrize(("rows", "columns"), [(16, 16), (8, 32), (32, 8)])
 def test_singular_values_come_near_one_and_vectors_stay(rows: int, columns: int) -> None:
-    u = torch.randn(3, rows, columns, dtype=torch.float64)
+    make = torch.Generator().manual_seed(0)
+    left, _, right = torch.linalg.svd(torch.randn(3, rows, columns, dtype=torch.float64, generator=make), False)
+    spread = torch.linspace(0.1, 1, min(rows, columns), dtype=torch.float64)
+    u = left * spread @ right
     x = muon.orthogonal(u)
     values = torch.linalg.svdvals(x)
     assert values.min() > 0.5
     assert values.max() < 1.3
-    left, _, right = torch.linalg.svd(u, full_matrices=False)
     inside = left.mT @ x @ right.mT
     off = inside - torch.diag_embed(inside.diagonal(dim1=-2, dim2=-1))
     assert off.abs().max() < 1e-9

@@ -188,9 +188,9 @@ def test_a_thousand_finished_cells_are_skipped_at_once(tmp_path: Path) -> None:
     rows = [result_row(config, {"match": 0.5}, {}) for config in configs]
     sweep.Results(results).append(rows)
     before = results.read_bytes()
-    began = time.perf_counter()
+    began = time.process_time()
     (standing,) = finish(configs, results)
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
     assert standing == Standing(total=1000, done=1000, failed=0, elsewhere=0, work_left=0)
     assert results.read_bytes() == before
 

@@ -8,7 +8,7 @@ import torch
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
 from auxmod.learning.engine import Ensemble
-from auxmod.learning.evaluation import asked
+from auxmod.learning.evaluation import averaged
 from auxmod.learning.objective import Objective
 from auxmod.problem import labels
 from tiny import tiny
@@ -132,8 +132,8 @@ def test_asking_often_is_the_same_question(settings: dict[str, object]) -> None:
 
     truth = labels.residues(labels.sums(x), q)
     for model, alone in ((perfect, True), (flawed, False)):
-        once = labels.rounded(objective.decode(asked(model, objective, x, 1)), q)
-        often = labels.rounded(objective.decode(asked(model, objective, x, 9)), q)
+        once = labels.rounded(objective.decode(averaged(model, objective, x, 1)), q)
+        often = labels.rounded(objective.decode(averaged(model, objective, x, 9)), q)
         assert torch.equal(once, truth) == alone
         assert torch.equal(often, truth)
 

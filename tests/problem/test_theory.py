@@ -136,9 +136,9 @@ def test_expected_wraps_at_the_largest_size_agree_with_fourier(k: int) -> None:
 
 def test_the_largest_size_takes_under_a_second() -> None:
     laws.below_counts.cache_clear()
-    start = time.perf_counter()
+    start = time.process_time()
     result = theory.summary(256, 974_269, moduli=(1, 2, 4, 8), weights=(0.4, 0.2, 0.2, 0.2))
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert len(result["moduli"]) == 4
 
 

@@ -34,7 +34,8 @@ def step_flops(config: RunConfig) -> int:
     - angular embedding, whose input needs no gradient: 4 · inputs·D · B·N (a token's look-up is free)
     - read-out, each sample: 6 · D·outputs · B
 
-    Element-wise work (norms, activations, AdamW) is left out: it costs bytes, not arithmetic.
+    Element-wise work (norms, activations, AdamW) is left out: it costs bytes, not arithmetic. So is Muon's, which does
+    cost some.
     """
     m, n, B = config.model, config.problem.n, config.training.batch
     T = _positions(config)

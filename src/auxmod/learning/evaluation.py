@@ -49,11 +49,11 @@ def evaluate(
             for q in set(qs)
         }
         x = torch.stack([drawn[q] for q in qs])
-        tally.add(objective.decode(asked(forward, objective, x, asks)), x)
+        tally.add(objective.decode(averaged(forward, objective, x, asks)), x)
     return tally.report(objective.model.angles)
 
 
-def asked(forward: Callable[[Tensor], Tensor], objective: Objective, x: Tensor, times: int) -> Tensor:
+def averaged(forward: Callable[[Tensor], Tensor], objective: Objective, x: Tensor, times: int) -> Tensor:
     """The outputs for x (E, B, N), averaged over ``times`` ways of asking the same question.
 
     With constants c_i, the same for all inputs and chosen in advance, f_q(x + c) − Σc is f_q(x) again (the random

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from auxmod.config import RunConfig
 from auxmod.learning.checkpoint import load_model, save_model
-from auxmod.learning.evaluation import asked, chunks, evaluate, rows_at_once
+from auxmod.learning.evaluation import averaged, chunks, evaluate, rows_at_once
 from auxmod.learning.model import Encoder
 from auxmod.learning.objective import Objective
 from auxmod.learning.plain import PlainModel, to_plain
@@ -49,7 +49,7 @@ class TrainedModel(nn.Module):
         answers = []
         for start, count in chunks(len(rows), 4096):
             batch = torch.from_numpy(rows[start : start + count]).to(device)
-            outputs = asked(lambda x: self(x[0])[None], objective, batch[None], asks)
+            outputs = averaged(lambda x: self(x[0])[None], objective, batch[None], asks)
             answers.append(objective.decode(outputs)[0].cpu().numpy())
         return np.concatenate(answers) if answers else np.zeros(0)
 

@@ -38,8 +38,8 @@ def setup(place: Path) -> str:
     )
     note = (
         f"The {NEAREST} nearest of {len(whole)} configurations; in brackets the paper's figures. Match accuracy (%), "
-        "token N = 8, q = 31 and angular N = 16, q = 97, 100K samples; one seed, three for the stated setup. "
-        "All of them: `auxmod table setup`."
+        "token N = 8, q = 31 and angular N = 16, q = 97, 100K samples; one seed, or three where `auxmod table knobs` "
+        "has them. All of them: `auxmod table setup`."
     )
     return f"{markdown(('configuration', *heads, 'mean distance'), rows)}\n\n{note}"
 

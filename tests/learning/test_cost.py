@@ -26,8 +26,9 @@ def test_the_papers_model_has_five_million_parameters() -> None:
 
 @pytest.mark.parametrize("embedding", ["token", "angular"])
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
-def test_arithmetic_is_what_torch_counts(embedding: str, pooling: str) -> None:
-    config = build(**SMALL, embedding=embedding, pooling=pooling)
+@pytest.mark.parametrize("optimiser", ["adamw", "muon"])
+def test_arithmetic_is_what_torch_counts(embedding: str, pooling: str, optimiser: str) -> None:
+    config = build(**SMALL, embedding=embedding, pooling=pooling, optimiser=optimiser)
     ensemble = Ensemble([config], torch.device("cpu"))
     with (
         FlopCounterMode(display=False) as counter,

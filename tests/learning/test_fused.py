@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from auxmod.config import Model
-from auxmod.learning import fused
+from auxmod.learning import fused, muon
 from auxmod.learning.capture import captured
 from auxmod.learning.engine import Ensemble
 from auxmod.learning.optimiser import EPSILON, Memory, plain_adamw
@@ -113,6 +113,26 @@ def test_one_pass_adamw_is_the_plain_one():
     (*ours, our_half), (*plain, plain_half) = results
     torch.testing.assert_close(ours, plain, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(our_half, plain_half, rtol=2e-3, atol=1e-5)  # one unit in the last place
+
+
+@gpu
+def test_one_pass_muon_is_the_plain_one():
+    make = torch.Generator(CUDA).manual_seed(1)
+    p, m = (torch.rand(3, 5000, device=CUDA, generator=make) for _ in range(2))
+    gradients = torch.randn(3, 3072, device=CUDA, generator=make).half()
+    scalars = torch.rand(3, 8, device=CUDA, generator=make) * 0.5 + 0.1
+    scalars[:, 0] = torch.tensor([1.0, 0.0, 1.0])
+    gradients[1, 5] = torch.inf  # the member that does not take the step
+    shapes = {0: (48, 16), 768: (16, 128), 2816: (16, 16)}
+    results = []
+    for one_pass in (True, False):
+        copies, half = [t.clone() for t in (p, m)], torch.zeros_like(gradients)
+        muon.update(*(c[:, :3072] for c in copies), gradients, half, scalars, shapes, one_pass)
+        results.append([*copies, half])
+    (moved, mean, half), (plain_moved, plain_mean, plain_half) = results
+    torch.testing.assert_close(mean, plain_mean, rtol=1e-5, atol=1e-5)
+    assert distance(moved - p, plain_moved - p) < 0.05  # half precision makes them orthogonal a little differently
+    assert distance(half, plain_half) < 0.05
 
 
 @gpu

@@ -1,5 +1,7 @@
 """Muon: steps are orthogonal matrices of a known size, member by member."""
 
+import math
+
 import pytest
 import torch
 
@@ -10,36 +12,71 @@ from tiny import tiny
 CPU = torch.device("cpu")
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(16, 16), (8, 32), (32, 8)])
-def test_singular_values_come_near_one_and_vectors_stay(rows: int, columns: int) -> None:
+def test_the_polynomials_bring_singular_values_near_one() -> None:
+    x = torch.logspace(math.log10(0.004), 0, 10_000, dtype=torch.float64)
+    for a, b, c in muon.POLYNOMIALS:
+        x = a * x + b * x**3 + c * x**5
+    assert x.min() > 0.86
+    assert x.max() < 1.15
+
+
+def with_singular_values(values: torch.Tensor, columns: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """A stack of matrices, and its singular vectors."""
     make = torch.Generator().manual_seed(0)
-    left, _, right = torch.linalg.svd(torch.randn(3, rows, columns, dtype=torch.float64, generator=make), False)
-    spread = torch.linspace(0.1, 1, min(rows, columns), dtype=torch.float64)
-    u = left * spread @ right
-    x = muon.orthogonal(u)
-    values = torch.linalg.svdvals(x)
-    assert values.min() > 0.5
-    assert values.max() < 1.3
-    inside = left.mT @ x @ right.mT
-    off = inside - torch.diag_embed(inside.diagonal(dim1=-2, dim2=-1))
-    assert off.abs().max() < 1e-9
+    random = torch.randn(3, len(values), columns, dtype=torch.float64, generator=make)
+    left, _, right = torch.linalg.svd(random, full_matrices=False)
+    return left * values @ right, left, right
+
+
+@pytest.mark.parametrize(("short", "long"), [(16, 16), (8, 32)])
+@pytest.mark.parametrize("tall", [False, True])
+def test_singular_vectors_stay(short: int, long: int, tall: bool) -> None:
+    wide, left, right = with_singular_values(torch.linspace(0.1, 1, short, dtype=torch.float64), long)
+    (x,) = muon.steps([wide.mT if tall else wide])
+    x /= muon.SIZE * long**0.5
+    inside = left.mT @ (x.mT if tall else x) @ right.mT
+    values = inside.diagonal(dim1=-2, dim2=-1)
+    assert values.min() > 0.8
+    assert values.max() < 1.2
+    assert (inside - torch.diag_embed(values)).abs().max() < 1e-9
+
+
+def test_stacks_of_one_short_side_do_not_touch_each_other() -> None:
+    stacks = [torch.randn(2, 6, 6), torch.randn(3, 6, 20), torch.randn(1, 20, 6), torch.zeros(1, 6, 20)]
+    together, alone = muon.steps(stacks), [muon.steps([stack])[0] for stack in stacks]
+    for a, b, stack in zip(together, alone, stacks, strict=True):
+        assert a.shape == stack.shape
+        torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("power", [0, 1, 2])
+def test_half_precision_is_enough(power: int) -> None:
+    """Singular values that fall off quickly, as a gradient's do: none grows far past 1, and the large ones reach it."""
+    values = torch.arange(1, 129, dtype=torch.float64) ** -power
+    x, left, right = with_singular_values(values, 256)
+    root = muon.inverse_root((x @ x.mT).float(), torch.float16)
+    inside = left.mT @ (root.double() @ x) @ right.mT
+    assert torch.linalg.svdvals(inside).max() < 1.6
+    assert inside.diagonal(dim1=-2, dim2=-1)[:, values > 0.02].min() > 0.8
 
 
 def test_a_step_is_momentum_made_orthogonal() -> None:
-    shapes = {0: (4, 6), 24: (9, 3)}  # the second is three square matrices
+    shapes = {0: (4, 6), 24: (9, 3)}
     p, m, g = (torch.randn(2, 51, dtype=torch.float64) for _ in range(3))
     lr, decay, beta, shrink = 0.1, 0.2, 0.9, 0.5
     scalars = torch.tensor([[1, shrink, lr, decay, beta, 0, 0, 0], [0, 0, 0, decay, 1, 0, 0, 0]], dtype=torch.float64)
-    moved, momentum = p.clone(), m.clone()
-    muon.update(moved, momentum, g, scalars, shapes)
+    moved, momentum, half = p.clone(), m.clone(), torch.zeros_like(p)
+    muon.update(moved, momentum, g, half, scalars, shapes)
     assert torch.equal(moved[1], p[1])  # it did not take the step
     assert torch.equal(momentum[1], m[1])
+    assert torch.equal(half, moved)
     mean = beta * m[0] + shrink * g[0]
     aim = shrink * g[0] + beta * mean
     assert torch.allclose(momentum[0], mean)
-    for start, rows, columns in ((0, 4, 6), (24, 3, 3), (33, 3, 3), (42, 3, 3)):
+    for start, rows, columns in ((0, 4, 6), (24, 9, 3)):
         part = slice(start, start + rows * columns)
-        step = muon.orthogonal(aim[part].view(1, rows, columns)).flatten() * 0.2 * max(rows, columns) ** 0.5
+        (made,) = muon.steps([aim[part].view(1, rows, columns)])
+        step = made.flatten()
         assert torch.allclose(moved[0, part], p[0, part] * (1 - lr * decay) - lr * step)
 
 
@@ -57,3 +94,8 @@ def test_it_learns_and_a_member_learns_what_it_would_alone() -> None:
     assert last is not None
     assert last[0] < first[0]
     assert torch.allclose(together.memory.parameters[1], alone.memory.parameters[0], rtol=1e-6, atol=1e-9)
+
+
+def test_queries_keys_and_values_are_matrices_of_their_own() -> None:
+    sizes = Ensemble([tiny(layers=1, width=8, hidden=24)], CPU).memory.matrices
+    assert sizes == {0: (8, 8), 64: (8, 8), 128: (8, 8), 192: (8, 8), 256: (24, 8), 448: (8, 24)}

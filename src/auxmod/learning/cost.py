@@ -33,16 +33,20 @@ def step_flops(config: RunConfig) -> int:
     - attention, QKᵀ and its product with V: 12 · T²·D · L·B
     - angular embedding, whose input needs no gradient: 4 · inputs·D · B·N (a token's look-up is free)
     - read-out, each sample: 6 · D·outputs · B
+    - Muon, each matrix of the blocks with sides S ≤ W: 4 · S²·W + 26 · S³ (`learning/muon.py`)
 
-    Element-wise work (norms, activations, AdamW) is left out: it costs bytes, not arithmetic. So is Muon's, which does
-    cost some.
+    Element-wise work (norms, activations, AdamW) is left out: it costs bytes, not arithmetic.
     """
     m, n, B = config.model, config.problem.n, config.training.batch
     T = _positions(config)
     blocks = 6 * m.layers * _block_weights(config) * B * T
     attention = 12 * T**2 * m.width * m.layers * B
     embedding = 4 * widths(config)[0] * m.width * B * n if m.embedding == "angular" else 0
-    return blocks + attention + embedding + 6 * _head_weights(config) * B
+    sides = (
+        [*4 * [(m.width, m.width)], *2 * [sorted((m.width, m.hidden))]] if config.training.optimiser == "muon" else []
+    )
+    muon = m.layers * sum(4 * short**2 * long + 26 * short**3 for short, long in sides)
+    return blocks + attention + embedding + 6 * _head_weights(config) * B + muon
 
 
 def member_bytes(config: RunConfig, precision: str | None = None) -> int:
@@ -52,6 +56,8 @@ def member_bytes(config: RunConfig, precision: str | None = None) -> int:
     """
     half = (precision or config.training.precision) in _HALF
     weights = parameters(config) * (4 * 5 + 2 * half)  # master, gradient as made and as gathered, two moments
+    if config.training.optimiser == "muon":  # the aim, the matrices by size, and the step
+        weights += 3 * config.model.layers * _block_weights(config) * (2 if half else 4)
     data = config.training.samples * (4 * config.problem.n + 8 + 8)  # inputs, sums, order
     return weights + data + activation_bytes(config, 2 if half else 4)
 

@@ -199,6 +199,50 @@ def adamw(p: Tensor, m: Tensor, v: Tensor, gradients: Tensor, half: Tensor | Non
 
 
 @triton.jit
+def _momentum(m, g, aim, per_member, P, G, BLOCK: tl.constexpr):
+    e = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    live = at < G
+    scalars = per_member + e * 8
+    taken, shrink, beta = tl.load(scalars), tl.load(scalars + 1), tl.load(scalars + 4)
+    gradient = tl.load(g + e * G + at, mask=live, other=0.0).to(tl.float32)
+    gradient = tl.where(taken > 0, gradient * shrink, 0.0)
+    mean = tl.load(m + e * P + at, mask=live, other=0.0) * beta + gradient
+    tl.store(m + e * P + at, mean, mask=live)
+    tl.store(aim + e * G + at, gradient + beta * mean, mask=live)
+
+
+def momentum(m: Tensor, gradients: Tensor, scalars: Tensor) -> Tensor:
+    """`muon.momentum` in one pass; the look ahead is in bfloat16, which holds gradients of any size."""
+    E, G = gradients.shape
+    aim = torch.empty_like(gradients, dtype=torch.bfloat16)
+    _momentum[(triton.cdiv(G, 1024), E)](m, gradients, aim, scalars, m.stride(0), G, 1024, num_warps=4)
+    return aim
+
+
+@triton.jit
+def _descend(p, step, half, per_member, P, G, H, BLOCK: tl.constexpr, HALF: tl.constexpr):
+    e = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    live = at < G
+    lr, decay = tl.load(per_member + e * 8 + 2), tl.load(per_member + e * 8 + 3)
+    change = tl.load(step + e * G + at, mask=live, other=0.0).to(tl.float32)
+    value = tl.load(p + e * P + at, mask=live, other=0.0) * (1 - lr * decay) - lr * change
+    tl.store(p + e * P + at, value, mask=live)
+    if HALF:
+        tl.store(half + e * H + at, value, mask=live)
+
+
+def descend(p: Tensor, step: Tensor, half: Tensor | None, scalars: Tensor) -> None:
+    """`muon.descend` in one pass over (E, G) views of longer rows."""
+    E, G = step.shape
+    _descend[(triton.cdiv(G, 1024), E)](
+        p, step, half, scalars, p.stride(0), G, 0 if half is None else half.stride(0), 1024,
+        HALF=half is not None, num_warps=4,
+    )  # fmt: skip
+
+
+@triton.jit
 def _lift_backward(dh, f, sums, R, D: tl.constexpr, J: tl.constexpr, W: tl.constexpr, ROWS: tl.constexpr):
     part, parts = tl.program_id(0), tl.num_programs(0)
     e = tl.program_id(1).to(tl.int64)

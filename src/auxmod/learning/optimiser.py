@@ -105,7 +105,7 @@ class Memory:
         self.one_pass = fused.kernels is not None and master.is_cuda
         """Whether the update is the kernel; an ensemble that falls back from kernels turns it off."""
         self.matrices: dict[int, tuple[int, int]] = {}
-        """Where in a row each of the blocks' matrices starts, and its size."""
+        """Where in a row each matrix of the blocks starts, and its size; that of queries, keys and values is three."""
         self.halves: dict[str, Tensor] = {}
         self.views: dict[str, Tensor] = {}
         for group, gradients, offset in zip((matrices, rest), self.gradients, (0, sizes[0]), strict=True):
@@ -117,7 +117,9 @@ class Memory:
                 p.data = view
                 self.views[name] = gradients[:, start:end].view(p.shape)
                 if group is matrices:
-                    self.matrices[start] = (p.shape[1], p.shape[2])
+                    parts, columns = 3 if ".qkv." in name else 1, p.shape[2]
+                    rows = p.shape[1] // parts
+                    self.matrices |= {start + part * rows * columns: (rows, columns) for part in range(parts)}
                 if self.half is not None and group is matrices:
                     self.halves[name] = self.half[:, start:end].view(p.shape)
                 start = end
@@ -168,8 +170,7 @@ def apply(state: OptimiserState, memory: Memory, scalars: Tensor, optimiser: Opt
         p, m, v = (t[:, part] for t in (state.parameters, state.first, state.second))
         half = memory.half if part.start == 0 else None
         if optimiser == "muon" and part.start == 0:
-            muon.update(p, m, gradients, scalars, memory.matrices)
-            memory.refresh()
+            muon.update(p, m, gradients, half, scalars, memory.matrices, memory.one_pass)
         elif memory.one_pass:
             fused.kernels.adamw(p, m, v, gradients, half, scalars, EPSILON)
         else:

@@ -39,7 +39,7 @@ TARGETS = {
 }
 KNOWN = ROOT / "tests" / "trust" / "mutants.json"
 SECONDS, BYTES = 40, 3 * 2**30
-"""A mutant that runs for longer, or takes more memory, has been noticed too."""
+"""A mutant that takes more time of a processor, or more memory, has been noticed too."""
 
 OTHER: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -120,11 +120,12 @@ def noticed(tree: Path, tests: list[str]) -> bool:
         sys.path[:0] = [str(tree / "src")]
         sys.dont_write_bytecode = True
         resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
         import pytest
 
         quiet = ["-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
         os._exit(int(pytest.main(["-x", "--timeout", "0", *quiet, *tests])))
-    ends = time.monotonic() + SECONDS
+    ends = time.monotonic() + 10 * SECONDS  # for one that only waits
     while time.monotonic() < ends:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:

@@ -46,7 +46,7 @@ reliability: $(VENV)/for-tests
 # One environment serves both; it is brought up to date whenever the pins or the package's needs change.
 $(VENV)/for-demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --editable '.[plot]'
+	$(PIP) --editable '.[plot,report]'
 	touch $@
 
 $(VENV)/for-tests: pyproject.toml constraints.txt

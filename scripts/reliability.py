@@ -19,8 +19,7 @@ import dependencies
 
 from auxmod.experiments.origin import commit
 from auxmod.files import write_json
-from auxmod.reporting import docs
-from auxmod.reporting.pages import markdown
+from auxmod.reporting.pages import markdown, replace_block
 
 ROOT = Path(__file__).parents[1]
 FILE, PAGE = ROOT / "results" / "reliability.json", ROOT / "docs" / "reliability.md"
@@ -216,9 +215,11 @@ def _how(made: dict[str, Any]) -> str:
 
 
 def write_page() -> bool:
-    """Bring the page up to date, once every part has been measured."""
-    found = json.loads(FILE.read_text())
-    return found.keys() == PARTS.keys() and docs.update(PAGE, COMMAND, block(found))
+    """Bring the page up to date, once every part has been measured; whether anything changed."""
+    found, before = json.loads(FILE.read_text()), PAGE.read_text()
+    after = replace_block(before, COMMAND, block(found)) if found.keys() == PARTS.keys() else before
+    PAGE.write_text(after)
+    return after != before
 
 
 if __name__ == "__main__":

@@ -85,12 +85,18 @@ def test_flatten_undoes_build(run: RunConfig) -> None:
         ({"method": ""}, "--method is ''"),
         ({"embedding": "token", "method": "naive", "alpha": 0.1}, "--alpha"),
         ({"colour": "red"}, "no setting 'colour'"),
+        ({"method": "auto", "harmonics": 4}, "--harmonics is 4, but must be a list of numbers"),
+        ({"init": True}, "--init is True"),
     ],
 )
 def test_what_cannot_be_is_refused_in_words(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError) as caught:
         build(**wrong)
     assert words in str(caught.value)
+
+
+def test_what_is_given_as_none_is_not_given() -> None:
+    assert build(method="auto", harmonics=None) == build(method="auto")
 
 
 names = st.sampled_from([*SETTINGS, "k", "r", "seed", "nonsense"])

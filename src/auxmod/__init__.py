@@ -3,7 +3,7 @@
     import auxmod
 
     model = auxmod.train(preset="demo", method="aux", k=4, r=0.4)
-    model.predict([3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3])
+    model.predict([3, 14, 15, 9, 26, 5, 27, 18, 28, 4, 19, 2, 30, 11, 21, 23])
     model.save_pretrained("my-model")
     auxmod.load("my-model").evaluate(distribution="sparse")
 

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from auxmod.errors import UserError, require
+from auxmod.errors import UserError
+
+_KINDS = {float: "a finite number", int: "a whole number", bool: "true or false", str: "text"}
 
 
 class Checked:
@@ -22,10 +25,22 @@ class Checked:
 
     def _validate(self) -> None: ...
 
+    def _check(self, names: str, holds: Callable[[Any], bool], allowed: str) -> None:
+        """Each of the fields must be as ``allowed`` says, which ``holds`` tells."""
+        for name in names.split():
+            value = getattr(self, name)
+            if not holds(value):
+                raise UserError(f"{flag(name)} is {_shown(value)}, but {allowed}.")
+
 
 @functools.cache
 def _hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
+
+
+def flag(name: str) -> str:
+    """A setting's name on the command line."""
+    return f"--{name.replace('_', '-')}"
 
 
 def is_int(value: Any) -> bool:
@@ -44,46 +59,29 @@ def listed(values: tuple[float, ...]) -> str:
     return ",".join(f"{v:g}" for v in values)
 
 
-def _fits(name: str, value: Any, kind: Any) -> bool:
-    if kind is float:
-        return type(value) is float and math.isfinite(value)
-    if kind is str:
-        return type(value) is str and name != "init"
-    return type(value) is kind if kind in (int, bool) else type(value) is str and value in _choices(kind)
-
-
-@functools.cache
-def _choices(kind: Any) -> frozenset[Any]:
-    return frozenset(get_args(kind) if get_origin(kind) is Literal else ())
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return listed(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _coerce(name: str, value: Any, kind: Any) -> Any:
     """Bring a value from a flag, a file or Python to the field's type, or say what was expected."""
-    if _fits(name, value, kind):  # at once: results are read by the thousand
-        return value
-    flag = f"--{name.replace('_', '-')}"
     if get_origin(kind) is Literal:
-        require(value in get_args(kind), f"{flag} is {value!r}; choose one of {', '.join(get_args(kind))}.")
+        if value not in get_args(kind):
+            raise UserError(f"{flag(name)} is {value!r}; choose one of {', '.join(get_args(kind))}.")
         return value
     if get_origin(kind) is tuple:
-        item = get_args(kind)[0]
-        require(isinstance(value, list | tuple), f"{flag} is {value!r}, but must be a list of numbers.")
-        return tuple(_coerce(name, v, item) for v in value)
-    if kind is float:
-        parsed = None if isinstance(value, bool | str) else number(value)
-        require(parsed is not None, f"{flag} is {value!r}, but must be a finite number.")
-        return parsed
-    if kind is int:
-        require(is_int(value), f"{flag} is {value!r}, but must be a whole number.")
-        return value
-    if kind is bool:
-        require(isinstance(value, bool), f"{flag} is {value!r}, but must be true or false.")
-        return value
-    if kind is str and name == "init" and number(value) is not None:
-        return f"{float(value):g}"  # 0.02, "0.02" and "2e-2" are one setting
-    if kind is str:
-        require(isinstance(value, str), f"{flag} is {value!r}, but must be text.")
-        return value
-    if not isinstance(value, kind):
-        raise UserError(f"{name} must be a {kind.__name__}, not {type(value).__name__}.")
-    return value
+        if not isinstance(value, list | tuple):
+            raise UserError(f"{flag(name)} is {value!r}, but must be a list of numbers.")
+        return tuple(_coerce(name, v, get_args(kind)[0]) for v in value)
+    made = value
+    if name == "init" and not isinstance(value, bool) and number(value) is not None:
+        made = f"{float(value):g}"  # 0.02, "0.02" and "2e-2" are one setting
+    elif kind is float and not isinstance(value, bool | str):
+        made = number(value)
+    if isinstance(made, kind) and (kind is bool or not isinstance(made, bool)):
+        return made
+    if kind in _KINDS:
+        raise UserError(f"{flag(name)} is {value!r}, but must be {_KINDS[kind]}.")
+    raise UserError(f"{name} must be a {kind.__name__}, not {type(value).__name__}.")

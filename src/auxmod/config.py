@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
@@ -48,8 +47,8 @@ class Problem(Checked):
     """The modulus."""
 
     def _validate(self) -> None:
-        require(self.n >= 1, f"--n is {self.n}, but a sum needs at least one term: give --n 1 or more.")
-        require(self.q >= 2, f"--q is {self.q}, but a modulus is at least 2: give --q 2 or more.")
+        self._check("n", lambda n: n >= 1, "a sum needs at least one term: give --n 1 or more")
+        self._check("q", lambda q: q >= 2, "a modulus is at least 2: give --q 2 or more")
         require(
             self.n * self.q < 2**53,
             f"--n {self.n} with --q {self.q} makes sums past 2^53, beyond exact angles: choose a smaller --q.",
@@ -100,25 +99,23 @@ class Method(Checked):
         return self.weights[1] if self.k is not None else None
 
     def _validate(self) -> None:
-        m, w = self.moduli, self.weights
-        require(bool(m) and m[0] == 1, f"--moduli is {listed(m)}, but the first must be 1, the modulus q itself.")
-        require(
-            len(set(m)) == len(m) and min(m) >= 1,
-            f"--moduli is {listed(m)}, but they must be distinct and ≥ 1.",
+        self._check("moduli", lambda m: m[:1] == (1,), "the first must be 1, the modulus q itself")
+        self._check("moduli", lambda m: len(set(m)) == len(m) and min(m) >= 1, "they must be distinct and ≥ 1")
+        self._check(
+            "harmonics", lambda h: len(set(h)) == len(h) and min(h, default=2) >= 2, "they must be distinct and ≥ 2"
         )
-        h = self.harmonics
-        require(
-            len(set(h)) == len(h) and min(h, default=2) >= 2,
-            f"--harmonics is {listed(h)}, but they must be distinct and ≥ 2.",
-        )
+        w = self.weights
         require(
             len(w) == self.rungs,
             f"--weights has {len(w)} values for {self.rungs} moduli and harmonics: give one weight a modulus.",
         )
-        require(not h or self.asked == "own", "--asked all has no meaning with --harmonics: leave one of them out.")
-        require(all(0 < v <= 1 for v in w), f"--weights is {listed(w)}, but each must lie in (0, 1].")
+        require(
+            not self.harmonics or self.asked == "own",
+            "--asked all has no meaning with --harmonics: leave one of them out.",
+        )
+        self._check("weights", lambda w: all(0 < v <= 1 for v in w), "each must lie in (0, 1]")
         require(abs(sum(w) - 1) < 1e-6, f"--weights is {listed(w)}, which sums to {sum(w):g}; make it sum to 1.")
-        require(self.alpha >= 0, f"--alpha is {self.alpha:g}, but a penalty's weight is 0 or more.")
+        self._check("alpha", lambda alpha: alpha >= 0, "a penalty's weight is 0 or more")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,13 +156,12 @@ class Model(Checked):
         return self.embedding == "angular" or self.readout == "angles"
 
     def _validate(self) -> None:
-        for name in ("layers", "heads", "width", "hidden"):
-            require(getattr(self, name) >= 1, f"--{name} is {getattr(self, name)}, but must be 1 or more.")
+        self._check("layers heads width hidden", lambda v: v >= 1, "must be 1 or more")
         require(
             self.width % self.heads == 0,
             f"--width {self.width} does not divide into --heads {self.heads}: choose a multiple.",
         )
-        require(0 <= self.dropout < 1, f"--dropout is {self.dropout:g}, but must lie in [0, 1).")
+        self._check("dropout", lambda v: 0 <= v < 1, "must lie in [0, 1)")
         sigma = number(self.init)
         require(
             self.init in ("default", "cloned") or (sigma is not None and sigma > 0),
@@ -217,19 +213,16 @@ class Training(Checked):
         return self.steps_per_epoch * self.epochs
 
     def _validate(self) -> None:
-        for name in ("samples", "epochs", "batch", "test_samples", "asks"):
-            flag = name.replace("_", "-")
-            require(getattr(self, name) >= 1, f"--{flag} is {getattr(self, name)}, but must be 1 or more.")
+        self._check("samples epochs batch test_samples asks", lambda v: v >= 1, "must be 1 or more")
         require(
             self.batch <= self.samples,
             f"--batch {self.batch} is larger than --samples {self.samples}: no full batch can be made.",
         )
-        require(0 < self.lr < math.inf, f"--lr is {self.lr:g}, but a learning rate is a positive number.")
-        require(0 <= self.warmup < 1, f"--warmup is {self.warmup:g}, but is a share of the steps in [0, 1).")
-        for name in ("beta1", "beta2"):
-            require(0 <= getattr(self, name) < 1, f"--{name} is {getattr(self, name):g}, but must lie in [0, 1).")
-        require(self.weight_decay >= 0, f"--weight-decay is {self.weight_decay:g}, but must be 0 or more.")
-        require(self.clip >= 0, f"--clip is {self.clip:g}, but is a norm, or 0 for no clipping.")
+        self._check("lr", lambda v: v > 0, "a learning rate is a positive number")
+        self._check("warmup", lambda v: 0 <= v < 1, "is a share of the steps in [0, 1)")
+        self._check("beta1 beta2", lambda v: 0 <= v < 1, "must lie in [0, 1)")
+        self._check("weight_decay", lambda v: v >= 0, "must be 0 or more")
+        self._check("clip", lambda v: v >= 0, "is a norm, or 0 for no clipping")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,7 +236,7 @@ class RunConfig(Checked):
     seed: int = 0
 
     def _validate(self) -> None:
-        require(0 <= self.seed < 2**63, f"--seed is {self.seed}, but must lie in 0..2^63−1.")
+        self._check("seed", lambda seed: 0 <= seed < 2**63, "must lie in 0..2^63−1")
         n, q = self.problem.n, self.problem.q
         require(
             max(self.method.moduli) * q < 2**53,
@@ -267,8 +260,8 @@ class RunConfig(Checked):
         plain: dict[str, Any] = {"format": FORMAT}
         for name in GROUPS:
             part = getattr(self, name)
-            shown = (f.name for f in dataclasses.fields(part) if not _unset(part, f))
-            plain[name] = {key: getattr(part, key) for key in shown}
+            fields = ((f.name, getattr(part, f.name), f.default) for f in dataclasses.fields(part))
+            plain[name] = {key: value for key, value, usual in fields if not (key in LATER and value == usual)}
         whole: dict[str, Any] = json.loads(json.dumps(plain | {"seed": self.seed}))
         return whole
 
@@ -300,10 +293,6 @@ class RunConfig(Checked):
         del plain["method"]["method"]  # nor does the label of a method
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def _unset(part: Any, setting: dataclasses.Field[Any]) -> bool:
-    return setting.name in LATER and getattr(part, setting.name) == setting.default
 
 
 GROUPS: dict[str, type[Any]] = {"problem": Problem, "method": Method, "model": Model, "training": Training}

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import tempfile
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,14 @@ def read_json(path: Path) -> Any:
         raise UserError(f"{path} cannot be read as JSON ({error}): restore it or make it anew.") from None
 
 
+def read_toml(path: Path, flag: str) -> dict[str, Any]:
+    """A TOML file's content; one that cannot be read is a sentence that names the flag it was given with."""
+    try:
+        return tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UserError(f"{flag} {path} cannot be read ({error}).") from None
+
+
 def sealed(value: Mapping[str, Any], of: str = "") -> dict[str, Any]:
     """With a checksum of it, and of what it is ``of``: a file of another run does not pass for this one's."""
     return {**value, SUM: _checksum(value, of)}
@@ -121,17 +130,18 @@ def _checksum(value: Mapping[str, Any], of: str) -> str:
 
 def append_line(path: Path, value: Any) -> None:
     """Append one JSON line in a single write, so that a reader never sees half of it; none of it on a full disk."""
-    line = _line(value)
+    line = json_line(value)
     with named(path), open(path, "ab", buffering=0) as file:
         append(file.fileno(), line)
 
 
 def write_lines(path: Path, values: Iterable[Any]) -> None:
     """A JSON-lines file, written atomically."""
-    write_bytes(path, b"".join(map(_line, values)))
+    write_bytes(path, b"".join(map(json_line, values)))
 
 
-def _line(value: Any) -> bytes:
+def json_line(value: Any) -> bytes:
+    """A value as a line of a JSON-lines file."""
     return (json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n").encode()
 
 

@@ -1,12 +1,13 @@
 """Flat settings ↔ a run: the names that flags, files, sweeps and the Python API share.
 
 All fields of a run's parts have different names, so a run is equally a flat dictionary. Here too a method's
-*name* becomes its values: the one place that knows what `naive`, `sparse`, `aux` and `ladder` mean.
+*name* becomes its values: the one place that knows what `naive`, `sparse`, `aux`, `ladder` and `auto` mean.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, get_args
 
 from auxmod.checked import is_int, number
@@ -82,13 +83,14 @@ def resolve_method(
         require(
             bool(moduli) and isinstance(moduli, list | tuple), f"--moduli is {moduli!r}; give a list such as 1,2,4."
         )
-        values: dict[str, Any] = {"moduli": moduli, "weights": weights or (1 / len(moduli),) * len(moduli)}
+        values: dict[str, Any] = {"moduli": moduli, "weights": (1 / len(moduli),) * len(moduli)}
     elif name == "aux":
         values = _aux(4 if k is None else k, 0.3 if r is None else r)
     elif name == "ladder":
         values = _ladder(n)
     elif name == "auto":
-        values = _auto(n, given.get("harmonics", HARMONICS))
+        asked = given.get("harmonics")
+        values = _auto(n, asked if isinstance(asked, list | tuple) else HARMONICS)  # else `Method` refuses it
     else:
         require(name != "custom", "--method custom needs --moduli, such as --moduli 1,2,4.")
         values = {"moduli": (1,), "weights": (1.0,)}
@@ -119,7 +121,7 @@ def _ladder(n: int) -> dict[str, Any]:
     return {"moduli": moduli, "weights": (0.5, *(0.5 / (len(moduli) - 1) for _ in moduli[1:]))}
 
 
-def _auto(n: int, harmonics: tuple[int, ...]) -> dict[str, Any]:
+def _auto(n: int, harmonics: Sequence[int]) -> dict[str, Any]:
     """The ladder and finer points beside it: q weighs four times as much as a rung, a harmonic half as much."""
     moduli = _rungs(n)
     parts = (4.0, *(1.0 for _ in moduli[1:]), *(0.5 for _ in harmonics))

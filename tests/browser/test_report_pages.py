@@ -57,6 +57,19 @@ def test_the_report_is_drawn_without_complaint(page: Any, address: str, complain
     assert page.locator("details[open] table tbody tr").count() >= 18
     see_all_charts(page)
     assert page.locator("#wraps .scatterlayer .trace").count() == page.locator("#legend li").count() > 1
+    assert page.locator("#heatmaps figure").count() == 1
+    assert not complaints
+
+
+def test_a_run_is_told_apart_by_what_most_runs_do_not_have(page: Any, address: str, complaints: list[str]) -> None:
+    page.goto(address)
+    page.locator("#list li").first.wait_for()
+    page.get_by_label("Find runs").fill("state=failed")
+    page.get_by_text("1 of 21 runs").wait_for()
+    assert "lr 1e+30" in page.locator("#list small").inner_text()
+    page.get_by_label("Find runs").fill("n=32 k=6 r=0.1")
+    page.get_by_text("1 of 21 runs").wait_for()
+    assert page.locator("#list small").inner_text() == ""
     assert not complaints
 
 

@@ -144,6 +144,7 @@ def test_it_fits_its_window(width: int, server: Server, page: Any, complaints: l
     page.goto(server.url)
     page.locator("#answer strong").wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator(".scroll").evaluate("table => table.scrollWidth - table.clientWidth") == 0
     assert complaints == []
 
 

@@ -127,6 +127,18 @@ def test_a_flag_beats_the_environment_beats_a_file_beats_a_preset_beats_the_defa
     assert resolved("--epochs", "4") == flag
 
 
+def test_names_with_brackets_are_shown_as_they_are(cli: Cli) -> None:
+    """rich would take them for tags."""
+    name = "x[/b]"
+    assert name in cli("data", *flags("--out", f"{name}.npz"))
+    assert name in cli("train", *flags("--data", f"{name}.npz", "--dry-run"))
+    assert name in cli("sweep", *flags("--results", f"{name}.jsonl", "--dry-run"))
+    cli("train", *flags("--out", f"{name}/run", "--quiet"))
+    assert f"1 of {name}" in cli("runs", "list", name)
+    assert f"{name}/run: done" in cli("runs", "show", f"{name}/run")
+    assert name in cli("reproduce", "table1a", "--results", name, "--dry-run")
+
+
 # -- eval -----------------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ import pytest
 from auxmod.cli import main
 from auxmod.cli.display import Bars, line_chart
 from auxmod.experiments.store import Run
+from auxmod.learning.engine import Progress
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +68,10 @@ def test_the_next_commands_work(shown: tuple[Path, str, str], capsys: pytest.Cap
 def test_accuracy_is_not_shown_before_it_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     with Bars() as bars:
         bars.live = True
-        bars.show("aux", 1, 10, 0.5, None)
+        bars.show("aux", Progress(1, 10, [0.5], None, [None]))
         assert "held-out       –" in bars.bars.tasks[0].fields["status"]
-        bars.show("aux", 2, 10, 0.5, 0.25)
-        bars.show("aux", 3, 10, 0.5, None)
+        bars.show("aux", Progress(2, 10, [0.5], [0.25], [None]))
+        bars.show("aux", Progress(3, 10, [0.5], None, [None]))
         assert "held-out  25.0 %" in bars.bars.tasks[0].fields["status"]
 
 

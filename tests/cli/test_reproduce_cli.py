@@ -219,6 +219,10 @@ def test_what_needs_no_runs_is_printed_at_once(cli: Cli) -> None:
         (["reproduce", "table1a", "--seeds", "0"], "--seeds is 0, but a cell needs at least 1"),
         (["reproduce", "table1a", "--n", "7"], "No cell of table1a is as --n, --q and --method ask"),
         (["reproduce", "table1a", "--q", "1.5"], "--q is '1.5', but must be whole numbers"),
+        (
+            ["reproduce", "table1a", "--n", "0"],
+            "--n is '0', but must be whole numbers of at least 1, such as --n 8,16.",
+        ),
         (["reproduce", "table2", "--out", "a.png"], "--out draws a figure, but table2 has none"),
         (["published", "--table", "table9"], 'Invalid value "table9"'),
     ],

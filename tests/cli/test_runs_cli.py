@@ -141,6 +141,17 @@ def test_a_run_is_removed_when_that_is_meant(store: Path, capsys: pytest.Capture
     assert Path("runs/sweep.jsonl").exists()
 
 
+def test_a_run_in_training_is_not_removed_and_one_named_twice_is_removed_once(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Run.open(Path("runs/begun")).held():
+        assert main(["runs", "rm", "runs/begun", "--yes"]) == 2
+    assert "Another process trains the run in runs/begun" in capsys.readouterr().err
+    assert Path("runs/begun/config.json").exists()
+    assert main(["runs", "rm", "runs/begun", "runs/begun/", "--yes"]) == 0
+    assert capsys.readouterr().out == "deleted: runs/begun\n"
+
+
 @pytest.mark.parametrize("answer", ["y", "n", ""])
 def test_asked_it_does_what_is_answered(
     store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], answer: str

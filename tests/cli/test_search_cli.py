@@ -69,6 +69,15 @@ def test_without_optuna_it_says_how_to_install_it(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("budget", ["-5", "0.05"])
+def test_a_budget_that_pays_no_run_is_named_and_not_the_trials_it_would_pay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], budget: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["search", *flags(), "--k", "3:5", "--budget", budget]) == 2
+    assert f"--budget is {float(budget)}, but must be 1 run or more" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -83,6 +92,7 @@ def test_without_optuna_it_says_how_to_install_it(
         (["--members", "0"], "--members is 0"),
         (["--budget", "0"], r"--budget is 0\.0"),
         (["--budget", "inf"], "--budget is inf"),
+        (["--trials", "2.5"], r"'2\.5' is not a whole number"),
         (["--rungs", "half"], "--rungs is 'half'"),
         (["--rungs", "2"], "--rungs are shares"),
         (["--storage", "nowhere"], "--storage nowhere cannot be opened"),

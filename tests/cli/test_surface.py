@@ -4,9 +4,9 @@ Where a change is meant, write the new surface with `python tests/cli/test_surfa
 """
 
 import json
+import resource
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -93,12 +93,13 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
 
 
 def test_help_takes_under_half_a_second() -> None:
-    """The best of several, since others may be using this machine."""
+    """Of a processor's time, the best of several: others may be using this machine."""
     best = 10.0
     for _ in range(10):
-        began = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         assert run("-m", "auxmod", "--help").returncode == 0
-        best = min(best, time.perf_counter() - began)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
         if best < 0.5:
             break
     assert best < 0.5

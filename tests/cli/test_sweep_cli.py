@@ -16,7 +16,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from auxmod.cli import grid, main, watch
+from auxmod.cli import display, grid, main, watch
 from auxmod.experiments.store import Results, read_results, result_row
 from tiny import SETTINGS, tiny
 
@@ -142,7 +142,7 @@ def test_a_terminal_shows_cells_steps_and_the_time_left(monkeypatch: pytest.Monk
     from auxmod.experiments.sweep import run_sweep
 
     screen = Console(file=io.StringIO(), force_terminal=True, width=120, color_system=None)
-    monkeypatch.setattr(watch, "console", lambda stderr: screen)
+    monkeypatch.setattr(display, "console", lambda stderr: screen)
     cells = [tiny(seed=seed, epochs=1) for seed in range(3)] + [tiny(lr=1e30, epochs=1)]
     with watch.Watch() as shown:
         for event in run_sweep(cells, tmp_path / "r.jsonl", torch.device("cpu")):
@@ -303,6 +303,27 @@ def test_the_grid_chooses_shows_and_hands_on(
     assert f"--k {told['best']['k']} --r {told['best']['r']:g}" in page
     assert "ρ 1.30" in page
     assert "chance 14.3 %" in page
+
+
+def test_interrupted_while_the_longer_run_is_measured_it_does_not_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from auxmod.learning.engine import Ensemble
+
+    measure = Ensemble.evaluate
+
+    def interrupted(self: Ensemble, samples: int, **options: Any) -> Any:
+        if not options and self.training.samples == 80:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(5)
+        return measure(self, samples, **options)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Ensemble, "evaluate", interrupted)
+    command = ["grid", *flags(epochs="1", k="3", r="0.2"), "--quiet", "--then-samples", "80", "--out", "longer"]
+    assert main(command) == 130
+    assert "the model is saved, and --resume measures it again" in capsys.readouterr().err
+    assert Path("longer/model.safetensors").exists()
 
 
 def test_without_being_told_the_grid_is_the_papers() -> None:

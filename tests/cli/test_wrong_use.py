@@ -58,6 +58,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained: Path) -> Pat
     Path("bad.toml").write_text("n = \n")
     Path("unknown.toml").write_text("n = 4\ncolour = 'red'\n")
     Path("odd.toml").write_text("r = 'half'\n")
+    Path("deep.toml").write_text("r = " + 5000 * "[")
     return tmp_path
 
 
@@ -137,6 +138,7 @@ WRONG: list[tuple[list[str], str]] = [
     (train("--config", "none.toml"), "--config none.toml cannot be read"),
     (train("--config", "unknown.toml"), "There is no setting 'colour'"),
     (train("--config", "odd.toml"), "--r is half"),
+    (train("--config", "deep.toml"), "--config deep.toml cannot be read"),
     (train("--colour", "red"), "Unknown option: --colour"),
     (train("surplus"), "Unused Tokens: ['surplus']"),
     (["retrain"], 'Unknown command "retrain"'),

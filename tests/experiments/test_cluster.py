@@ -190,6 +190,7 @@ def test_where_no_cluster_answers_it_says_so_within_ten_seconds(
     ("arguments", "words"),
     [
         (["--cluster", "somewhere"], "--cluster is 'somewhere'; give local, auto, host:port or ray://host:port."),
+        (["--cluster", "host:²"], "--cluster is 'host:²'; give local, auto, host:port or ray://host:port."),
         (["--cluster", "auto"], "--cluster auto finds no Ray cluster"),
         (
             ["--cluster", "local", "--device", "cuda:1"],

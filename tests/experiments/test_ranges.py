@@ -87,6 +87,7 @@ def test_every_setting_has_a_type_and_every_cell_is_a_run() -> None:
         ("r", "0.1:0.4", "say its step"),
         ("r", "nan", "must be a number"),
         ("lr", "1e999999", "must be a number"),
+        ("lr", "0:10:1e-999999", "must be a number"),
         ("seed", "0:999999999", "more than the 100,000 cells"),
         ("bias", "maybe", "true or false"),
         ("moduli", "1,two;1,4", "a semicolon before another list"),

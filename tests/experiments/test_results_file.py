@@ -135,6 +135,9 @@ def test_a_claim_holds_as_long_as_its_process_lives(tmp_path: Path) -> None:
     holder.start()
     assert ready.wait(60)
     assert claims.held(directory) == {"a", "b"}
+    claims.announce(directory, {"a": {}})
+    claims.tidy(directory, ["z"])  # by another sweep into the same file, which has ended
+    assert claims.planned(directory) == {"a": {}}
     own = claims.take(directory, ["c"])
     assert claims.held(directory) == {"a", "b", "c"}
     holder.kill()

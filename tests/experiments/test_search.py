@@ -1,5 +1,6 @@
 """A search: spaces as text, members that lag leave without a trace, batches are ensembles, a killed one goes on."""
 
+import fcntl
 import itertools
 import os
 import signal
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import optuna
 import pytest
 import torch
 
@@ -328,6 +330,28 @@ def test_a_study_of_another_space_is_refused_and_a_bad_storage_named(tmp_path: P
 def test_a_plan_that_cannot_be_is_a_sentence(wrong: dict[str, Any]) -> None:
     with pytest.raises(UserError, match=f"--{'seed-sampler' if 'seed' in wrong else next(iter(wrong))}"):
         Plan(**wrong)
+
+
+def test_what_is_left_beside_the_results_is_cleared_while_no_other_process_can_take_a_claim(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def tidy(directory: Path, finished: Any) -> None:
+        with open(tmp_path / "r.jsonl", "rb") as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        seen.append(directory)
+
+    monkeypatch.setattr(claims, "tidy", tidy)
+    run(tmp_path, parse_space(GIVEN | {"epochs": 1}), Plan(trials=1, members=1))
+    assert seen == [tmp_path / "r.jsonl.d"]
+
+
+def test_a_database_that_fails_without_a_word_is_named(tmp_path: Path) -> None:
+    space = parse_space(GIVEN)
+    failing = pytest.raises(RuntimeError, match=r"s\.db failed \(OptunaError\): mend or restore it")
+    with failing, opened(f"sqlite:///{tmp_path}/s.db", "s", space):
+        raise optuna.exceptions.OptunaError
 
 
 def test_importances_need_some_whole_trials(tmp_path: Path) -> None:

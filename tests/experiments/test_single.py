@@ -10,7 +10,8 @@ import torch
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
-from auxmod.experiments.single import DivergedError, Interrupted, create_run, load_data, resolved, train_run
+from auxmod.experiments.own_data import load_data, resolved
+from auxmod.experiments.single import DivergedError, Interrupted, create_run, train_run
 from auxmod.experiments.store import Run
 from auxmod.learning import memory
 from auxmod.learning.engine import Progress, training_inputs
@@ -99,6 +100,16 @@ def test_a_finished_run_leaves_all_its_files(tmp_path: Path, config: RunConfig) 
     assert made["device"].startswith("cpu")
 
 
+def test_asked_to_stop_at_any_moment_it_stops_only_where_it_has_saved(tmp_path: Path, config: RunConfig) -> None:
+    """Ctrl-C comes between two looks at whether it was pressed."""
+    run, asked = Run.create(tmp_path / "run", config), iter((False,))
+    with pytest.raises(Interrupted, match="Stopped at step 2 of 18; --resume goes on from there"):
+        complete(run, checkpoint_every=100, stopping=lambda: next(asked, True))
+    first = next(train_run(run, CPU, resume=True))
+    assert isinstance(first, Progress)
+    assert first.step == 3
+
+
 # -- what goes wrong ------------------------------------------------------------------------------------------
 
 
@@ -178,12 +189,12 @@ def test_a_run_is_named_by_what_is_in_its_file(tmp_path: Path) -> None:
     moved = resolved(settings | {"data": str(save(tmp_path / "b.npz", rows.astype(np.int8)))})
     other = resolved(settings | {"data": str(save(tmp_path / "c.npz", rows[::-1]))})
     assert one.hash == moved.hash != other.hash
-    data = load_data(one)
+    (data,) = load_data([one])
     assert data is not None
     assert data.tolist() == rows.tolist()
     save(tmp_path / "a.npz", rows[::-1])
     with pytest.raises(UserError, match="its contents have changed"):
-        load_data(one)
+        load_data([one])
 
 
 def test_more_rows_than_the_default_may_have_a_larger_batch(tmp_path: Path) -> None:

@@ -114,6 +114,20 @@ def test_grids_are_runs_that_differ_in_k_r_and_seed_alone(store: Path) -> None:
     assert stored_runs.differing([grid]) == [""]
 
 
+def test_what_a_search_drew_is_no_row_of_a_grid() -> None:
+    pairs = [(4, 0.1), (5, 0.1), (4, 0.2), (5, 0.2), (6, 0.2), (4, 0.2071)]
+    rows = [made_up.row(tiny(k=k, r=r)) for k, r in pairs]
+    (grid,) = stored_runs.grids([stored_runs.Entry(Path("x"), row) for row in rows])
+    assert (grid.ks, grid.rs) == ([4, 5], [0.1, 0.2])
+
+
+def test_the_errors_have_a_mark_on_their_axis_however_many_there_are() -> None:
+    for counts in ([1, 0, 1], [60, 70, 65], [3, 40_000, 2]):
+        low, high = charts.histogram([-0.5, -0.2, 0.2, 0.5], counts)["layout"]["yaxis"]["range"]
+        assert low < 0 < 1 < high
+        assert 10**high > max(counts)
+
+
 def test_a_run_that_is_kept_twice_counts_once(tmp_path: Path) -> None:
     finished = made_up.row(tiny(), 0.5)
     Run.create(tmp_path / "begun", tiny())
@@ -155,6 +169,8 @@ def test_a_store_without_results_is_a_page_too(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text('{"tried": "<b>"}\n')
     page, entries = report.page(tmp_path)
     assert "No run in this store is finished yet." in page
+    assert "10 of 10 tables" in page
+    assert "cells of the paper’s tables, run" not in page
     assert "1 left out" in page
     assert len(entries) == 1
 

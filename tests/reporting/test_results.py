@@ -27,7 +27,7 @@ def test_mean_and_deviation_over_seeds() -> None:
     found = results.collect(stored, tiny(seed=99))
     assert found is not None
     assert (found.mean, found.std, found.count) == (pytest.approx(60), pytest.approx(10), 3)
-    assert found.chance == pytest.approx(100 / 7)
+    assert results.chance(tiny()) == pytest.approx(100 / 7)
     assert results.collect(stored, tiny(seed=1), tau=0.05).mean == pytest.approx(90)  # type: ignore[union-attr]
 
 
@@ -121,6 +121,8 @@ def test_a_place_that_is_not_there_and_a_row_without_its_figure_are_refused(tmp_
     with pytest.raises(UserError, match="no such file or directory"):
         results.read(tmp_path / "nowhere")
     row = made_up.row(tiny())
+    with pytest.raises(UserError, match=r"has no match accuracy, asked 16 times"):
+        results.collect(results.index([row]), tiny(), asks=16)
     del row["scores"]["tau"]["0.05"]
     with pytest.raises(UserError, match=r"has no accuracy at τ = 0\.05"):
         results.collect(results.index([row]), tiny(), tau=0.05)

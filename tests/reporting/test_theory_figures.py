@@ -45,6 +45,7 @@ def test_an_unknown_suffix_is_refused(drawn, tmp_path: Path) -> None:
 def test_the_gap_lines_are_the_bound(drawn) -> None:
     line = drawn["gap-bound"].axes[0].lines[1]
     n, value = int(line.get_xdata()[-1]), line.get_ydata()[-1]
+    assert n == theory_figures.SIZES[-1]
     assert value == pytest.approx(theory.gap_bound(n, 17))
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from auxmod.cli.display import console, print_json, table
-from auxmod.cli.options import Device, Json, numbers
+from auxmod.cli.options import Device, Json, whole_numbers
 from auxmod.errors import require
 from auxmod.files import write_json
 
@@ -31,7 +31,7 @@ def bench(
 
     Example: auxmod bench --n 16,64 --members 1,8 --out bench.json
     """
-    ns, sizes = _whole(n, "--n"), _whole(members, "--members")
+    ns, sizes = whole_numbers(n, "--n"), whole_numbers(members, "--members")
     for path, flag in ((out, "--out"), (plot, "--plot")):
         _check_free(path, flag, force)
     if plot:
@@ -52,16 +52,6 @@ def bench(
     if json:
         return print_json(result)
     _show(result)
-
-
-def _whole(text: str | None, flag: str) -> tuple[int, ...]:
-    """8,16 → (8, 16); nothing → ()."""
-    values = () if text is None else numbers(text, flag)
-    require(
-        all(v == int(v) and v >= 1 for v in values),
-        f"{flag} is {text!r}, but must be whole numbers of at least 1, such as {flag} 8,16.",
-    )
-    return tuple(int(v) for v in values)
 
 
 def _check_free(path: Path | None, flag: str, force: bool) -> None:

@@ -13,6 +13,7 @@ from auxmod.cli.options import RUN, SWITCH, WHOLE, Device, Json, Quiet
 from auxmod.cli.train import free_path
 from auxmod.config import RunConfig
 from auxmod.errors import require
+from auxmod.experiments.catalogue import measured
 from auxmod.experiments.presets import demo as demo_settings
 from auxmod.experiments.store import Run
 from auxmod.settings import build
@@ -65,8 +66,7 @@ def _train_side_by_side(runs: dict[str, Run], device: Any, quiet: bool) -> dict[
                 if isinstance(event, Finished):
                     del racing[method]
                 else:
-                    accuracy = event.accuracy[0] if event.accuracy else None
-                    bars.show(method, event.step, event.steps, event.loss[0], accuracy)
+                    bars.show(method, event)
     return seconds
 
 
@@ -85,23 +85,15 @@ def _row(method: str, run: Run, seconds: float) -> dict[str, Any]:
 def _show(runs: dict[str, Run], rows: list[dict[str, Any]], place: Path) -> None:
     shown, config = console(), runs["aux"].config
     columns = ("method", "match accuracy", "chance", "τ = 0.05 accuracy", "chance", "seconds")
-    cells = [
-        (
-            row["method"],
-            percent(row["match"]),
-            percent(row["chance"]),
-            percent(row["tau_0.05"]),
-            percent(row["tau_0.05_chance"]),
-            f"{row['seconds']:.0f}",
-        )
-        for row in rows
-    ]
+    shares = ("match", "chance", "tau_0.05", "tau_0.05_chance")
+    cells = [(row["method"], *(percent(row[name]) for name in shares), f"{row['seconds']:.0f}") for row in rows]
+    curves = {name: measured(run.curve()) for name, run in runs.items()}
     shown.print()
     shown.print(table(f"Sums of {config.problem.n} numbers mod {config.problem.q}, at equal data", columns, cells))
     shown.print("\nHeld-out match accuracy")
-    shown.print(line_chart({name: accuracy_curve(run) for name, run in runs.items()}))
-    picture = _save_picture(runs, place)
-    shown.print(f"\nThe same as a picture: {picture}" if picture else "")
+    shown.print(line_chart(curves))
+    picture = _save_picture(curves, place)
+    shown.print(f"\nThe same as a picture: {picture}" if picture else "", markup=False)
     shown.print("Next:")
     for command, why in _next_commands(place, config):
         shown.print(f"  {command}  # {why}", markup=False, soft_wrap=True)
@@ -117,17 +109,12 @@ def _next_commands(place: Path, config: RunConfig) -> list[tuple[str, str]]:
     ]
 
 
-def accuracy_curve(run: Run) -> list[tuple[float, float]]:
-    """(step, held-out accuracy) points of a run."""
-    return [(point["step"], point["accuracy"]) for point in run.curve() if "accuracy" in point]
-
-
-def _save_picture(runs: dict[str, Run], place: Path) -> Path | None:
+def _save_picture(curves: dict[str, list[tuple[float, float]]], place: Path) -> Path | None:
     from auxmod.reporting.curves import accuracy_figure
     from auxmod.reporting.looks import save
 
     try:
-        save(accuracy_figure({name: accuracy_curve(run) for name, run in runs.items()}), place / "demo.png")
+        save(accuracy_figure(curves), place / "demo.png")
     except ImportError:
         return None
     return place / "demo.png"

@@ -8,13 +8,16 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console, Group
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from auxmod.learning.engine import Progress as Point
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 
@@ -32,7 +35,11 @@ def console(stderr: bool = False) -> Console:
 
 def verbatim(value: object) -> str:
     """Text from a file, to be shown as it is: neither rich's tags nor a terminal's commands act."""
-    return escape("".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value)))
+    return escape(_printable(value))
+
+
+def _printable(value: object) -> str:
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
 
 
 def print_json(value: Any) -> None:
@@ -45,24 +52,15 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-class Bars:
-    """Live bars, one a run, or plain lines where nobody is watching. Always on stderr, so stdout stays clean."""
+class Live:
+    """Live bars, or plain lines where nobody is watching. Always on stderr, so stdout stays clean."""
 
-    def __init__(self, quiet: bool = False) -> None:
+    def __init__(self, quiet: bool, *more: ProgressColumn) -> None:
         self.out = console(stderr=True)
         self.quiet, self.live = quiet, not quiet and self.out.is_terminal
-        self.tasks: dict[str, Any] = {}
-        self.first: dict[str, tuple[int, float]] = {}
-        self.accuracy: dict[str, float] = {}
-        self.bars = Progress(
-            TextColumn("{task.description:>8}"),
-            BarColumn(bar_width=30),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[status]}"),
-            TimeRemainingColumn(),
-            console=self.out,
-            disable=not self.live,
-        )
+        status = TextColumn("{task.fields[status]}")
+        columns = (TextColumn("{task.description:>8}"), BarColumn(bar_width=30), MofNCompleteColumn(), status, *more)
+        self.bars = Progress(*columns, console=self.out, disable=not self.live)
 
     def __enter__(self) -> Self:
         self.bars.start()
@@ -71,35 +69,46 @@ class Bars:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.bars.stop()
 
-    def show(self, name: str, step: int, steps: int, loss: float, accuracy: float | None) -> None:
+
+class Bars(Live):
+    """A bar a run."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        super().__init__(quiet, TimeRemainingColumn())
+        self.tasks: dict[str, Any] = {}
+        self.first: dict[str, tuple[int, float]] = {}
+        self.accuracy: dict[str, float] = {}
+
+    def show(self, name: str, event: Point) -> None:
         """A run has come this far."""
         if self.quiet:
             return
-        now = time.monotonic()
+        step, now, accuracy = event.step, time.monotonic(), event.accuracy[0] if event.accuracy else None
         first, began = self.first.setdefault(name, (step, now))
         if accuracy is not None:
             self.accuracy[name] = accuracy
         held_out = percent(self.accuracy[name]) if name in self.accuracy else "–"
         rate = f"{(step - first) / (now - began):,.1f} steps/s" if step > first and now > began else ""
-        status = f"loss {loss:.4f}  held-out {held_out:>7}  {rate}".rstrip()
-        status += "  measuring on the test inputs …" if step == steps else ""
+        status = f"loss {event.loss[0]:.4f}  held-out {held_out:>7}  {rate}".rstrip()
+        status += "  measuring on the test inputs …" if step == event.steps else ""
         if not self.live:
             if accuracy is not None:
-                self.out.print(f"{name}: step {step:,}/{steps:,}  {status}")
+                self.out.print(f"{name}: step {step:,}/{event.steps:,}  {status}")
             return
         if name not in self.tasks:
-            self.tasks[name] = self.bars.add_task(name, total=steps, status="")
+            self.tasks[name] = self.bars.add_task(name, total=event.steps, status="")
         self.bars.update(self.tasks[name], completed=step, status=status)
 
 
 def titled(title: str, body: Table) -> Group:
     """A table under a title that may be longer than it is wide, such as a path."""
-    return Group(Text(title, style="bold"), body)
+    return Group(Text(_printable(title), style="bold"), body)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A table whose first column is text and whose others are figures."""
-    out = Table(title=title or None, title_justify="left", header_style="bold")
+    """A table whose first column is text and whose others are figures; its title is shown as it is."""
+    heading = Text(_printable(title), style="table.title") if title else None
+    out = Table(title=heading, title_justify="left", header_style="bold")
     for number, column in enumerate(columns):
         out.add_column(column, justify="left" if number == 0 else "right")
     for row in rows:
@@ -108,30 +117,28 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 
 def mapping(title: str, values: Mapping[str, Any]) -> Table:
-    """Names and values, one a line; what is empty is left out."""
-    rows = [(name, str(value)) for name, value in values.items() if value != ""]
+    """Names and values, one a line, shown as they are; what is empty is left out."""
+    rows = [(name, verbatim(value)) for name, value in values.items() if value != ""]
     out = table(title, ("setting", "value"), rows)
     out.columns[1].justify = "left"
     return out
 
 
-def line_chart(
-    series: Mapping[str, Sequence[tuple[float, float]]], height: int = 11, width: int = 60, top: float = 1.0
-) -> str:
-    """Curves in braille dots, with rich colour tags: each name's (x, y) points, y from 0 to ``top``."""
+def line_chart(series: Mapping[str, Sequence[tuple[float, float]]], height: int = 11, width: int = 60) -> str:
+    """Curves in braille dots, with rich colour tags: each name's (x, y) points, y from 0 to 1."""
     right = max((x for points in series.values() for x, _ in points), default=1.0) or 1.0
     dots = [[0] * width for _ in range(height)]
     owner: dict[tuple[int, int], str] = {}
     for (_, points), colour in zip(series.items(), COLOURS, strict=False):
         for x, y in _interpolated(points, 4 * width):
             column = min(2 * width - 1, int(x / right * (2 * width - 1)))
-            row = min(4 * height - 1, int((1 - min(1.0, y / top)) * (4 * height - 1)))
+            row = min(4 * height - 1, int((1 - min(1.0, y)) * (4 * height - 1)))
             dots[row // 4][column // 2] |= _DOTS[row % 4][column % 2]
             owner[row // 4, column // 2] = colour
     lines = []
     for r in range(height):
         cells = (f"[{owner[r, c]}]{chr(0x2800 + bits)}[/]" if (bits := dots[r][c]) else " " for c in range(width))
-        label = f"{100 * top * (1 - r / (height - 1)):>4.0f} %"
+        label = f"{100 * (1 - r / (height - 1)):>4.0f} %"
         lines.append(f"{label if r % 2 == 0 else '':>6} │{''.join(cells)}")
     lines.append(f"{'':>6} └{'─' * width}\n{'':>8}0{'steps':^{width - 8}}{right:>7,.0f}")
     legend = "   ".join(f"[{colour}]●[/] {name}" for name, colour in zip(series, COLOURS, strict=False))

@@ -156,4 +156,4 @@ def data(
     with user_named(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(out, buffer.getvalue())
-    console().print(f"{out}: x {tuple(x.shape)}, y, quotient; N = {run.problem.n}, q = {q}")
+    console().print(f"{out}: x {tuple(x.shape)}, y, quotient; N = {run.problem.n}, q = {q}", markup=False)

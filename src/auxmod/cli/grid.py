@@ -11,19 +11,18 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from auxmod.cli.display import Bars, console, percent, print_json, titled
+from auxmod.checked import flag
+from auxmod.cli.display import console, percent, print_json, titled
 from auxmod.cli.options import RUN, WHOLE, SweepFlags, given_axes
 from auxmod.cli.sweep import Common, CommonFlags, runs_of
-from auxmod.cli.train import default_path, scores_table
-from auxmod.cli.watch import stop_when_asked
+from auxmod.cli.train import default_path, scores_table, watch_run
 from auxmod.config import RunConfig
 from auxmod.errors import require
+from auxmod.experiments.presets import GRID
 from auxmod.experiments.ranges import alternatives, expand
 from auxmod.experiments.store import Run
 from auxmod.settings import build, flatten
 
-GRID = {"k": "4:9", "r": "0.1:0.4:0.1"}
-"""What the paper searches."""
 Pair = tuple[int, float]
 
 
@@ -46,10 +45,10 @@ def grid(
     Example: auxmod grid --n 16 --q 97 --preset best --then-samples 1_000_000
     """
     common = common or Common()
-    axes = GRID | given_axes(None, common.config) | given_axes(flags)
+    axes = GRID | given_axes(flags, common.config)
     for name, given in axes.items():
         single = name in ("k", "r", "seed") or len(alternatives(name, given)) == 1
-        require(single, f"--{name.replace('_', '-')} has several values, but a grid is of --k and --r (and --seed).")
+        require(single, f"{flag(name)} has several values, but a grid is of --k and --r (and --seed).")
     configs = runs_of(expand(axes), common.preset)
     longer = _longer(configs[0], then_samples, out)
     found = summary(configs, common.run(configs))
@@ -110,19 +109,14 @@ def _longer(config: RunConfig, samples: int | None, out: Path | None) -> RunConf
 
 
 def _train_longer(best: Mapping[str, Any], longer: RunConfig, out: Path | None, device: str, quiet: bool) -> Run:
-    from auxmod.experiments.single import create_run, train_run
-    from auxmod.learning.engine import Progress
+    from auxmod.experiments.single import create_run
     from auxmod.learning.precision import resolve_device
 
     k, r = best["k"], best["r"]
     config = build(**flatten(longer) | {"moduli": (1, k), "weights": (1 - r, r)})
     chosen = resolve_device(device)
     made = create_run(out or default_path(config), config, chosen)
-    with stop_when_asked() as stopping, Bars(quiet) as bars:
-        for event in train_run(made, chosen, stopping=stopping):
-            if isinstance(event, Progress):
-                accuracy = event.accuracy[0] if event.accuracy else None
-                bars.show(config.method.method, event.step, event.steps, event.loss[0], accuracy)
+    watch_run(made, chosen, quiet)
     return made
 
 

@@ -11,8 +11,7 @@ import dataclasses
 import functools
 import inspect
 import itertools
-import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin, get_type_hints
 
@@ -21,16 +20,16 @@ from cyclopts import Group, Parameter, Token
 from auxmod import config as config_module
 from auxmod.checked import number
 from auxmod.config import GROUPS
-from auxmod.errors import UserError, require
+from auxmod.errors import require
+from auxmod.files import read_toml
 
 HIDDEN = {"data_sha256"}
 """Fields that are worked out, never given."""
-_EXTRA = {
-    "k": (int, "method", "The auxiliary modulus is K·q, for --method aux.", "4"),
-    "r": (float, "method", "The weight of the auxiliary modulus, for --method aux.", "0.3"),
-    "seed": (int, "training", "Data, initial weights, order and draws all follow from it.", "0"),
-}
-_METHOD_DEFAULT = "as the method has it"
+_EXTRA = (
+    ("k", int, "method", "The auxiliary modulus is K·q, for --method aux.", "4"),
+    ("r", float, "method", "The weight of the auxiliary modulus, for --method aux.", "0.3"),
+    ("seed", int, "training", "Data, initial weights, order and draws all follow from it.", "0"),
+)
 _PANELS = {name: Group.create_ordered(name.capitalize()) for name in (*GROUPS, "run")}
 """The panels of the help, in this order."""
 RUN = _PANELS["run"]
@@ -57,11 +56,6 @@ def _field_docs(name: str) -> dict[str, str]:
     return docs
 
 
-def _flag_type(kind: Any) -> Any:
-    """Lists are typed as text on the command line, 1,2,4."""
-    return str if get_origin(kind) is tuple else kind
-
-
 def whole(_: Any, tokens: Sequence[Token]) -> int:
     """A whole number as it was typed, 100_000 too: a fraction is refused, never rounded."""
     try:
@@ -74,30 +68,29 @@ WHOLE = Parameter(converter=whole)
 """For every flag that is a whole number."""
 
 
-def make_flags(name: str, *, text: bool = False) -> type:
-    """A flag for each setting, of its own type; or as text, where it may be a list or a range of values."""
-    fields: list[tuple[str, Any, Any]] = []
-
-    def add(name: str, kind: Any, group: str, doc: str, default: str) -> None:
-        parameter = Parameter(
-            help=doc, group=_PANELS[group], show_default=default or False, env_var=f"AUXMOD_{name.upper()}"
-        )
-        hint = str if text else kind
-        kinds = (WHOLE, parameter) if hint is int else (parameter,)
-        fields.append((name, Annotated[hint | None, *kinds], dataclasses.field(default=None)))
-
+def _settings() -> Iterator[tuple[str, Any, str, str, str]]:
+    """Every setting: its name, type, panel, help, and default as the help has it."""
     for group, kind in GROUPS.items():
         docs, hints = _field_docs(kind.__name__), get_type_hints(kind)
         for field in dataclasses.fields(kind):
             if field.name in HIDDEN:
                 continue
-            default = _METHOD_DEFAULT if group == "method" else str(field.default)
+            default = "as the method has it" if group == "method" else str(field.default)
             if field.name == "method":
                 default = "aux, or custom with --moduli"
-            add(field.name, _flag_type(hints[field.name]), group, docs.get(field.name, ""), default)
-        for extra, (extra_kind, place, doc, default) in _EXTRA.items():
-            if place == group:
-                add(extra, extra_kind, group, doc, default)
+            yield field.name, hints[field.name], group, docs.get(field.name, ""), default
+        yield from (extra for extra in _EXTRA if extra[2] == group)
+
+
+def make_flags(name: str, *, text: bool = False) -> type:
+    """A flag for each setting, of its own type; or as text, where it may be a list or a range of values."""
+    fields: list[tuple[str, Any, Any]] = []
+    for setting, kind, group, doc, default in _settings():
+        env = f"AUXMOD_{setting.upper()}"
+        parameter = Parameter(help=doc, group=_PANELS[group], show_default=default or False, env_var=env)
+        hint = str if text or get_origin(kind) is tuple else kind  # a list is typed as text, 1,2,4
+        kinds = (WHOLE, parameter) if hint is int else (parameter,)
+        fields.append((setting, Annotated[hint | None, *kinds], dataclasses.field(default=None)))
     made = dataclasses.make_dataclass(name, fields, kw_only=True)
     made.__module__ = __name__  # else cyclopts takes it for a built-in type
     return made
@@ -130,6 +123,8 @@ Track = Annotated[
     Literal["wandb", "tensorboard", "trackio"] | None,
     Parameter(help="Send curves and figures to a tracker as well.", group=RUN, env_var="AUXMOD_TRACK"),
 ]
+CheckpointEvery = Annotated[int, WHOLE, Parameter(help="Steps between checkpoints.", group=RUN)]
+RetryFailed = Annotated[bool, SWITCH, Parameter(help="Try cells again that have failed before.", group=RUN)]
 Quiet = Annotated[bool, SWITCH, Parameter(help="No progress.", group=RUN)]
 
 
@@ -144,12 +139,13 @@ def given_settings(flags: Any, file: Path | None) -> dict[str, Any]:
     said = given_axes(flags)
     for name in ("moduli", "harmonics", "weights"):
         if name in said:
-            said[name] = numbers(said[name], f"--{name}")
-    for name in ("moduli", "harmonics"):
-        whole = all(v == int(v) for v in said.get(name, ()))
-        require(whole, f"--{name} must be whole numbers, such as --{name} 2,4.")
-        said |= {name: tuple(int(v) for v in said[name])} if name in said else {}
-    return (_read_toml(file) if file else {}) | said
+            values = numbers(said[name], f"--{name}")
+            if name != "weights":
+                whole = all(v == int(v) for v in values)
+                require(whole, f"--{name} must be whole numbers, such as --{name} 2,4.")
+                values = tuple(map(int, values))
+            said[name] = values
+    return given_axes(None, file) | said
 
 
 def numbers(text: str, flag: str) -> tuple[float, ...]:
@@ -159,13 +155,19 @@ def numbers(text: str, flag: str) -> tuple[float, ...]:
     return tuple(v for v in values if v is not None)
 
 
+def whole_numbers(text: str | None, flag: str) -> tuple[int, ...]:
+    """8,100_000 → (8, 100000); nothing → ()."""
+    values = () if text is None else numbers(text, flag)
+    require(
+        all(v == int(v) >= 1 for v in values),
+        f"{flag} is {text!r}, but must be whole numbers of at least 1, such as {flag} 8,16.",
+    )
+    return tuple(map(int, values))
+
+
 def _read_toml(path: Path) -> dict[str, Any]:
     """A file's settings; [problem], [method], … tables are optional."""
-    try:
-        content = tomllib.loads(path.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"--config {path} cannot be read ({error}).") from None
     flat: dict[str, Any] = {}
-    for name, value in content.items():
+    for name, value in read_toml(path, "--config").items():
         flat |= value if isinstance(value, dict) else {name: value}
     return flat

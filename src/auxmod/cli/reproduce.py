@@ -6,14 +6,16 @@ Only `reproduce` trains, and only what has no result yet; the others read what i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from auxmod.cli import display
-from auxmod.cli.options import RUN, SWITCH, WHOLE, Device, Json, Quiet, numbers
+from auxmod.cli.options import RUN, SWITCH, WHOLE, Device, Json, Quiet, RetryFailed, whole_numbers
 from auxmod.cli.pages import Format, show_tables
+from auxmod.cli.sweep import Common
 from auxmod.errors import require
 
 if TYPE_CHECKING:
@@ -27,20 +29,9 @@ _ITEM = Parameter(
     "for the paper's own setup."
 )
 _Table = Literal[
-    "table1a",
-    "table1b",
-    "table2",
-    "table3",
-    "configs",
-    "gap",
-    "rho",
-    "redbox",
-    "grid",
-    "headline",
-    "beyond",
-    "setup",
-    "knobs",
-]
+    "table1a", "table1b", "table2", "table3", "configs", "gap", "rho", "redbox", "grid",
+    "headline", "beyond", "setup", "knobs",
+]  # fmt: skip
 TableItem = Literal[_Table, "all"]
 FigureItem = Literal["gap", "rho", "configs", "grid", "redbox", "curves", "table1a", "table1b", "headline"]
 Item = Literal[_Table, "curves", "all"]
@@ -74,7 +65,7 @@ def table(
     from auxmod.reporting import tables
     from auxmod.reporting.results import read
 
-    made = tables.tables(item, PRESETS[preset], read(results), _whole(samples, "--samples"))
+    made = tables.tables(item, PRESETS[preset], read(results), whole_numbers(samples, "--samples"))
     show_tables(made, "json" if json else format)
 
 
@@ -141,9 +132,7 @@ def reproduce(
     ] = None,
     out: Annotated[Path | None, Parameter(help="Draw the item's figure into this file.", group=RUN)] = None,
     device: Device = "auto",
-    retry_failed: Annotated[
-        bool, SWITCH, Parameter(help="Try cells again that have failed before.", group=RUN)
-    ] = False,
+    retry_failed: RetryFailed = False,
     dry_run: Annotated[
         bool, SWITCH, Parameter(help="Say how many runs are done and how many missing; train nothing.", group=RUN)
     ] = False,
@@ -158,12 +147,15 @@ def reproduce(
     require(seeds is None or seeds >= 1, f"--seeds is {seeds}, but a cell needs at least 1.")
     _check_figure(item, out)
     from auxmod.reporting import tables
+    from auxmod.reporting.results import default_place
 
-    place, counts = _place(results), _whole(samples, "--samples")
-    runs = _runs(item, PRESETS[preset], seeds, counts, {"n": _whole(n, "--n"), "q": _whole(q, "--q"), "method": method})
+    place, counts = results or default_place(), whole_numbers(samples, "--samples")
+    only = {"n": whole_numbers(n, "--n"), "q": whole_numbers(q, "--q"), "method": method}
+    runs = _runs(item, PRESETS[preset], seeds, counts, only)
     if dry_run:
         return _describe(runs, place, json)
-    failed = sum(_run(name, cells, place, device, retry_failed, quiet) for name, cells in runs.items())
+    common = Common(device=device, retry_failed=retry_failed, quiet=quiet)
+    failed = sum(_run(name, cells, place, common) for name, cells in runs.items())
     stored = _stored(place)
     if item in (*tables.TITLES, "all"):
         show_tables(tables.tables(item, PRESETS[preset], stored, counts), "json" if json else format)
@@ -193,29 +185,21 @@ def _runs(
     return found
 
 
-def _place(results: Path | None) -> Path:
-    from auxmod.reporting.results import default_place
-
-    return results or default_place()
-
-
 def _stored(place: Path) -> Index:
     from auxmod.reporting.results import read
 
     return read(place) if place.exists() else {}
 
 
-def _run(item: str, runs: Sequence[RunConfig], place: Path, device: str, retry_failed: bool, quiet: bool) -> int:
+def _run(item: str, runs: Sequence[RunConfig], place: Path, common: Common) -> int:
     """Train what has no result anywhere in the place; how many runs failed."""
-    from auxmod.cli.sweep import rows_of, run
     from auxmod.reporting.results import missing
 
     left = missing(_stored(place), runs)
     if not left:
         return 0
     file = place if place.suffix == ".jsonl" else place / f"{item}.jsonl"
-    run(left, file, device, retry_failed=retry_failed, quiet=quiet)
-    return sum("failed" in row for row in rows_of(left, file))
+    return sum("failed" in row for row in replace(common, results=file).run(left))
 
 
 def _describe(runs: dict[str, list[RunConfig]], place: Path, as_json: bool) -> None:
@@ -236,13 +220,6 @@ def _describe(runs: dict[str, list[RunConfig]], place: Path, as_json: bool) -> N
 
 
 # ---- drawing ---------------------------------------------------------------------------------
-
-
-def _whole(text: str | None, flag: str) -> tuple[int, ...]:
-    """100_000,1_000_000 → (100000, 1000000); nothing → ()."""
-    values = () if text is None else numbers(text, flag)
-    require(all(v == int(v) >= 1 for v in values), f"{flag} is {text!r}, but must be whole numbers, such as 16,64.")
-    return tuple(map(int, values))
 
 
 def _check_figure(item: str, out: Path | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,14 +60,14 @@ def show(name: str, /, *, store: Store = STORE, json: Json = False) -> None:
     if json:
         return print_json({**entry.row, "name": entry.name, "state": entry.state, "curve": curve})
     out = console()
-    out.print(mapping(verbatim(f"{entry.name}: {entry.state}"), _escaped(entry.settings)))
+    out.print(mapping(f"{entry.name}: {entry.state}", entry.settings))
     figures = {n: _figure(n, entry.summary[n]) for n in catalogue.FIGURES if entry.summary[n] is not None}
     if "failed" in entry.row:
-        figures["failed"] = verbatim(entry.row["failed"])
+        figures["failed"] = entry.row["failed"]
     if figures:
         out.print(mapping("Figures", figures))
     if entry.row.get("provenance"):
-        out.print(mapping("Made with", _escaped(entry.row["provenance"])))
+        out.print(mapping("Made with", entry.row["provenance"]))
     if curve:
         out.print("Held-out match accuracy")
         out.print(line_chart({"held-out accuracy": curve}))
@@ -88,16 +87,17 @@ def rm(
     runs: list[Path]
         Their directories.
     """
-    chosen = [_removable(path) for path in runs]
+    chosen = [_removable(path) for path in dict.fromkeys(runs)]
     if not yes:
         require(sys.stdin.isatty(), f"This deletes {len(chosen)} runs for good: add --yes to do so.")
         names = ", ".join(str(run.path) for run in chosen)
         if input(f"Delete {names} for good? [y/N] ").strip().lower() not in ("y", "yes"):
             return console().print("Nothing was deleted.")
     for run in chosen:
-        for path in run.path.iterdir():
-            path.unlink()
-        run.path.rmdir()
+        with run.held():
+            for path in run.path.iterdir():
+                path.unlink()
+            run.path.rmdir()
         console().print(f"deleted: {run.path}", markup=False)
 
 
@@ -172,10 +172,6 @@ def _chosen(store: Path, where: str | None, sort: str | None, reverse: bool) -> 
     for note in notes:
         console(stderr=True).print(f"Left out: {note}", markup=False, soft_wrap=True)
     return catalogue.arrange(catalogue.select(entries, where), sort, reverse)
-
-
-def _escaped(values: Mapping[str, Any]) -> dict[str, str]:
-    return {name: verbatim(value) for name, value in values.items()}
 
 
 def _plain(entry: Entry) -> dict[str, Any]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from auxmod.checked import number
+from auxmod.checked import flag, number
 from auxmod.cli.display import console, percent, print_json, table
 from auxmod.cli.options import RUN, WHOLE, ConfigFile, Device, Json, Preset, Quiet, SweepFlags, given_axes, numbers
 from auxmod.cli.sweep import ResultsFile
 from auxmod.cli.watch import Watch, stop_when_asked
-from auxmod.errors import UserError, require
+from auxmod.errors import require
 from auxmod.experiments.space import parse_space
 from auxmod.experiments.store import Results
 
@@ -23,36 +24,32 @@ if TYPE_CHECKING:
 DEFAULT_RESULTS, DEFAULT_STORAGE = Path("runs/search.jsonl"), "sqlite:///runs/search.db"
 SHOWN = 10
 """How many trials the table has."""
+_TRIALS = "Trials in the study when it is done. [default: 48, or as many as the budget pays]"
+Trials = Annotated[int | None, WHOLE, Parameter(help=_TRIALS, group=RUN, show_default=False)]
+_BUDGET = "The most it may cost, in whole runs; what is pruned costs less."
+Budget = Annotated[float | None, Parameter(help=_BUDGET, group=RUN)]
+Members = Annotated[int, WHOLE, Parameter(help="Trials to ask for at once.", group=RUN)]
+_RUNGS = "Shares of the training after which the worse half is pruned, or none."
+Rungs = Annotated[str, Parameter(help=_RUNGS, group=RUN)]
+SeedSampler = Annotated[int, WHOLE, Parameter(help="The search's own seed; --seed is the runs'.", group=RUN)]
+Storage = Annotated[str, Parameter(help="The study's database, by its URL.", group=RUN, env_var="AUXMOD_STORAGE")]
+_STUDY = "The study's name. [default: made from what is searched]"
+Study = Annotated[str | None, Parameter(help=_STUDY, group=RUN, show_default=False)]
+Plots = Annotated[Path | None, Parameter(help="Where to draw the history and the importances.", group=RUN)]
 
 
 def search(
     flags: Annotated[SweepFlags | None, Parameter(name="*")] = None,
     *,
-    trials: Annotated[
-        int | None,
-        Parameter(
-            help="Trials in the study when it is done. [default: 48, or as many as the budget pays]",
-            group=RUN,
-            show_default=False,
-        ),
-    ] = None,
-    budget: Annotated[
-        float | None, Parameter(help="The most it may cost, in whole runs; what is pruned costs less.", group=RUN)
-    ] = None,
-    members: Annotated[int, WHOLE, Parameter(help="Trials to ask for at once.", group=RUN)] = 24,
-    rungs: Annotated[
-        str, Parameter(help="Shares of the training after which the worse half is pruned, or none.", group=RUN)
-    ] = "0.25,0.5",
-    seed_sampler: Annotated[int, WHOLE, Parameter(help="The search's own seed; --seed is the runs'.", group=RUN)] = 0,
-    storage: Annotated[
-        str, Parameter(help="The study's database, by its URL.", group=RUN, env_var="AUXMOD_STORAGE")
-    ] = DEFAULT_STORAGE,
-    study: Annotated[
-        str | None,
-        Parameter(help="The study's name. [default: made from what is searched]", group=RUN, show_default=False),
-    ] = None,
+    trials: Trials = None,
+    budget: Budget = None,
+    members: Members = 24,
+    rungs: Rungs = "0.25,0.5",
+    seed_sampler: SeedSampler = 0,
+    storage: Storage = DEFAULT_STORAGE,
+    study: Study = None,
     results: ResultsFile = DEFAULT_RESULTS,
-    plots: Annotated[Path | None, Parameter(help="Where to draw the history and the importances.", group=RUN)] = None,
+    plots: Plots = None,
     preset: Preset = None,
     config: ConfigFile = None,
     device: Device = "auto",
@@ -67,15 +64,12 @@ def search(
 
     Example: auxmod search --n 16 --q 97 --preset best --k 4:9 --r 0.05:0.6 --budget 24
     """
-    space = parse_space(given_axes(None, config) | given_axes(flags), preset)
+    space = parse_space(given_axes(flags, config), preset)
     require(not (plots and plots.is_file()), f"--plots {plots} is a file: name a directory.")
-    try:
-        from auxmod.experiments.search import examples, run_search
-        from auxmod.experiments.study import hidden, opened, summary
-    except ModuleNotFoundError as error:
-        if error.name != "optuna":
-            raise
-        raise UserError("Searching needs Optuna: install it with pip install 'auxmod[search]'.") from None
+    has_optuna = importlib.util.find_spec("optuna") is not None
+    require(has_optuna, "Searching needs Optuna: install it with pip install 'auxmod[search]'.")
+    from auxmod.experiments.search import examples, run_search
+    from auxmod.experiments.study import hidden, opened, summary
     from auxmod.learning.precision import resolve_device
 
     how, chosen = _plan(trials, budget, members, rungs, seed_sampler), resolve_device(device)
@@ -99,9 +93,10 @@ def search(
 def _plan(trials: int | None, budget: float | None, members: int, rungs: str, seed: int) -> Plan:
     from auxmod.experiments.search import Plan
 
-    shares = () if rungs == "none" else numbers(rungs, "--rungs")
-    most = trials if trials is not None else 48 if number(budget) is None else int(10 * (budget or 1))
-    return Plan(trials=most, members=members, budget=budget, seed=seed, rungs=shares)
+    shares, pays = () if rungs == "none" else numbers(rungs, "--rungs"), number(budget)
+    if trials is None:
+        trials = 48 if pays is None else int(10 * pays)
+    return Plan(trials=trials, members=members, budget=budget, seed=seed, rungs=shares)
 
 
 def _draw(found: Mapping[str, Any], place: Path) -> None:
@@ -131,8 +126,7 @@ def _show(found: Mapping[str, Any]) -> None:
     counts = f"{found['complete']} trials trained to the end, {found['pruned']} pruned, {found['failed']} failed"
     out.print(f"{counts}, at the cost of {found['cost']:g} whole runs.")
     if found["best"]:
-        chosen = {f"--{n.replace('_', '-')}": _value(v) for n, v in found["best"]["params"].items()}
-        words = " ".join(f"{flag} {value}" for flag, value in chosen.items())
+        words = " ".join(f"{flag(name)} {_value(value)}" for name, value in found["best"]["params"].items())
         out.print(f"The choice: {words}", markup=False, soft_wrap=True)
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from auxmod.cli.display import console
 from auxmod.cli.options import WHOLE
-from auxmod.cli.runs import STORE
+from auxmod.cli.runs import STORE, Store
 from auxmod.errors import require
 
 
 def serve(
-    store: Annotated[Path, Parameter(help="A directory of runs and results files, or one results file.")] = STORE,
+    store: Store = STORE,
     /,
     *,
     host: Annotated[str, Parameter(help="The address to listen on; any but loopback asks for a token.")] = "127.0.0.1",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +11,7 @@ from auxmod.cli.display import Bars, console, mapping, percent, print_json, tabl
 from auxmod.cli.options import (
     RUN,
     SWITCH,
-    WHOLE,
+    CheckpointEvery,
     ConfigFile,
     Device,
     Json,
@@ -22,7 +21,7 @@ from auxmod.cli.options import (
     Track,
     given_settings,
 )
-from auxmod.cli.watch import duration
+from auxmod.cli.watch import duration, stop_when_asked
 from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments.store import Run
@@ -40,7 +39,7 @@ def train(
     preset: Preset = None,
     config: ConfigFile = None,
     device: Device = "auto",
-    checkpoint_every: Annotated[int, WHOLE, Parameter(help="Steps between checkpoints.", group=RUN)] = 1000,
+    checkpoint_every: CheckpointEvery = 1000,
     track: Track = None,
     dry_run: Annotated[
         bool, SWITCH, Parameter(help="Print what would run, and what it needs; train nothing.", group=RUN)
@@ -54,7 +53,8 @@ def train(
     """
     require(checkpoint_every >= 1, f"--checkpoint-every is {checkpoint_every}, but must be 1 step or more.")
     run = _resumed(out, given_settings(flags, config) | ({"preset": preset} if preset else {})) if resume else None
-    from auxmod.experiments.single import create_run, resolved
+    from auxmod.experiments.own_data import resolved
+    from auxmod.experiments.single import create_run
     from auxmod.learning.precision import resolve_device
 
     run_config = run.config if run else resolved(given_settings(flags, config), preset)
@@ -63,7 +63,7 @@ def train(
     chosen = resolve_device(device)
     start = tracker(track) if track else None
     run = run or create_run(out or default_path(run_config), run_config, chosen)
-    result = _train(run, chosen, resume, checkpoint_every, quiet, start)
+    result = watch_run(run, chosen, quiet, resume=resume, checkpoint_every=checkpoint_every, start=start)
     if json:
         return print_json({"run": str(run.path), "hash": run_config.hash, **result})
     console().print(scores_table(run.path, result))
@@ -99,36 +99,25 @@ def free_path(path: Path) -> Path:
     return candidate
 
 
-def _train(
-    run: Run, device: Any, resume: bool, checkpoint_every: int, quiet: bool, start: Start | None = None
-) -> dict[str, Any]:
+def watch_run(run: Run, device: Any, quiet: bool, *, start: Start | None = None, **options: Any) -> dict[str, Any]:
+    """Train a run before the user's eyes (options of `single.train_run`); its figures."""
     from auxmod.experiments.single import curve_point, train_run
     from auxmod.learning.engine import Progress
 
-    asked: list[int] = []
-    trained: list[int] = []
-
-    def ask(number: int, frame: Any) -> None:
-        if trained:  # and saved: only the test inputs are left to measure
-            raise KeyboardInterrupt("Stopped while measuring; the model is saved, and --resume measures it again.")
-        if asked:  # a second Ctrl-C does not wait
-            raise KeyboardInterrupt
-        asked.append(number)
-
-    before = signal.signal(signal.SIGINT, ask)
-    try:
-        with Bars(quiet) as bars, tracked(start, run.path.name, flatten(run.config)) as tell:
-            options: dict[str, Any] = {"resume": resume, "checkpoint_every": checkpoint_every}
-            for event in train_run(run, device, stopping=lambda: bool(asked), **options):
-                if isinstance(event, Progress):
-                    accuracy = event.accuracy[0] if event.accuracy else None
-                    bars.show(run.config.method.method, event.step, event.steps, event.loss[0], accuracy)
-                    tell(curve_point(event, 0))
-                    trained += [event.step] if event.step == event.steps else []
-            tell(last_point(run.config, run.result or {}))
-    finally:
-        signal.signal(signal.SIGINT, before)
-    return run.result or {}
+    with (
+        stop_when_asked() as stopping,
+        Bars(quiet) as bars,
+        tracked(start, run.path.name, flatten(run.config)) as tell,
+    ):
+        for event in train_run(run, device, stopping=stopping, **options):
+            if isinstance(event, Progress):
+                bars.show(run.config.method.method, event)
+                tell(curve_point(event, 0))
+                if event.step == event.steps:
+                    stopping.saved = "Stopped while measuring; the model is saved, and --resume measures it again."
+        result = run.result or {}
+        tell(last_point(run.config, result))
+    return result
 
 
 def scores_table(run: Path, scores: dict[str, Any], distribution: str = "uniform") -> Any:

@@ -5,64 +5,58 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from collections.abc import Callable, Iterator
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from auxmod.cli.display import console, percent
+from auxmod.cli.display import Live, percent
 
 if TYPE_CHECKING:
     from auxmod.experiments.ensembles import Started
     from auxmod.experiments.sweep import Event, Standing
 
 
+@dataclass
+class Stop:
+    """Whether Ctrl-C was pressed. A second one does not wait, nor does the first once all is saved."""
+
+    asked: bool = False
+    saved: str = ""
+    """What to say of a stop once all is saved."""
+
+    def __call__(self) -> bool:
+        return self.asked
+
+    def press(self, number: int, frame: Any) -> None:
+        if self.asked or self.saved:
+            raise KeyboardInterrupt(self.saved)
+        self.asked = True
+
+
 @contextlib.contextmanager
-def stop_when_asked() -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl-C was pressed; a second one does not wait."""
-    asked: list[int] = []
-
-    def ask(number: int, frame: Any) -> None:
-        if asked:
-            raise KeyboardInterrupt
-        asked.append(number)
-
-    before = signal.signal(signal.SIGINT, ask)
+def stop_when_asked() -> Iterator[Stop]:
+    """A Ctrl-C is only noted meanwhile, for the training to save first."""
+    stop = Stop()
+    before = signal.signal(signal.SIGINT, stop.press)
     try:
-        yield lambda: bool(asked)
+        yield stop
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-class Watch:
-    """Two bars, for the cells and for the ensemble in training; or plain lines where nobody is watching."""
+class Watch(Live):
+    """Two bars, for the cells and for the ensemble in training."""
 
     def __init__(self, quiet: bool = False) -> None:
-        self.out = console(stderr=True)
-        self.quiet, self.live = quiet, not quiet and self.out.is_terminal
+        super().__init__(quiet)
         self.standing: Standing | None = None
         self.running: Started | None = None
         self.began: float | None = None
         self.worked, self.at = 0.0, 0
         """FLOPs of the ensembles that this process has ended; the step of the one in training."""
-        self.bars = Progress(
-            TextColumn("{task.description:>8}"),
-            BarColumn(bar_width=30),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[status]}"),
-            console=self.out,
-            disable=not self.live,
-        )
         self.tasks = {name: self.bars.add_task(name, total=None, status="") for name in ("cells", "steps")}
-
-    def __enter__(self) -> Self:
-        self.bars.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.bars.stop()
 
     def see(self, event: Event) -> None:
         """Something has happened."""

@@ -56,8 +56,12 @@ class Entry:
 
     def curve(self) -> list[tuple[float, float]]:
         """(step, held-out accuracy) points."""
-        points = self.row.get("curve", [])
-        return [(point["step"], point["accuracy"]) for point in points if point.get("accuracy") is not None]
+        return measured(self.row.get("curve", []))
+
+
+def measured(points: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
+    """The (step, held-out accuracy) of a learning curve's points, where it was measured."""
+    return [(point["step"], point["accuracy"]) for point in points if point.get("accuracy") is not None]
 
 
 def find(store: Path) -> tuple[list[Entry], list[str]]:
@@ -82,11 +86,12 @@ def find(store: Path) -> tuple[list[Entry], list[str]]:
 def _run(path: Path) -> Entry:
     run = Run(path)
     config, outcome = run.config, run.outcome
-    row = {"config": config.to_dict(), "hash": config.hash, "provenance": run.provenance, "curve": run.curve()}
+    row: dict[str, Any] = {"config": config.to_dict(), "hash": config.hash}
+    row |= {"provenance": run.provenance, "curve": run.curve()}
     if outcome is not None:
         row |= {"failed": outcome["failed"]} if "failed" in outcome else {"scores": outcome}
-    measured = Entry(path, row).curve()
-    return Entry(path, row | ({"validation": measured[-1][1]} if measured else {}))
+    points = measured(row["curve"])
+    return Entry(path, row | ({"validation": points[-1][1]} if points else {}))
 
 
 def lookup(store: Path, name: str) -> Entry:

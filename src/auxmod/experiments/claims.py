@@ -103,35 +103,38 @@ def watched(results: Path) -> dict[str, Path] | None:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # so that no claim is taken while one is tried here
         except BlockingIOError:
             return None
-        for path in directory_of(results).glob(_DIGEST + LOCK):
-            with contextlib.suppress(FileNotFoundError, ValueError), open(path, "rb") as claim:
-                try:
-                    fcntl.flock(claim, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    members |= dict.fromkeys(_names(parse(claim.read())), path.with_suffix(LOG))
+        for path, said in _made(directory_of(results)):
+            if said is not None:
+                with contextlib.suppress(ValueError):
+                    members |= dict.fromkeys(_names(parse(said)), path.with_suffix(LOG))
     return members
 
 
 def held(directory: Path) -> set[str]:
     """The runs that living processes train; the claims of dead ones are taken away."""
     members: set[str] = set()
-    for path in directory.glob(_DIGEST + LOCK):
-        with contextlib.suppress(FileNotFoundError), open(path, "r+b") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                members.update(_claimed(file.read(), path))
-            else:
-                path.unlink(missing_ok=True)
+    for path, said in _made(directory):
+        if said is None:
+            path.unlink(missing_ok=True)
+            continue
+        try:
+            members.update(_names(parse(said)))
+        except ValueError:
+            stop = "stop the process that holds it, delete it, and give the same command again"
+            raise UserError(f"{path}, which says what a process trains, is damaged: {stop}.") from None
     return members
 
 
-def _claimed(content: bytes, path: Path) -> list[str]:
-    try:
-        return _names(parse(content))
-    except ValueError:
-        stop = "stop the process that holds it, delete it, and give the same command again"
-        raise UserError(f"{path}, which says what a process trains, is damaged: {stop}.") from None
+def _made(directory: Path) -> Iterator[tuple[Path, bytes | None]]:
+    """Every claim, and what it says; None where the process that made it is dead."""
+    for path in directory.glob(_DIGEST + LOCK):
+        with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield path, file.read()
+            else:
+                yield path, None
 
 
 def _names(value: Any) -> list[str]:
@@ -140,21 +143,26 @@ def _names(value: Any) -> list[str]:
     return value
 
 
-def unfinished(directory: Path) -> Iterator[tuple[str, ...]]:
-    """The ensembles that were saved and not finished."""
+def _logs(directory: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """The logs of ensembles, each with its runs; what is none is passed over."""
     for path in sorted(directory.glob(_DIGEST + LOG)):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            if path.with_suffix(STATE).exists():
-                yield tuple(_names(parse(path.read_bytes())["members"]))
+            yield path, tuple(_names(parse(path.read_bytes())["members"]))
+
+
+def unfinished(directory: Path) -> Iterator[tuple[str, ...]]:
+    """The ensembles that were saved and not finished."""
+    return (members for path, members in _logs(directory) if path.with_suffix(STATE).exists())
 
 
 def tidy(directory: Path, finished: Collection[str]) -> None:
-    """Delete the saved ensembles whose runs are all finished, the plan, and the directory once it is empty."""
-    for path in directory.glob(_DIGEST + LOG):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            if set(_names(parse(path.read_bytes())["members"])) <= set(finished):
-                path.with_suffix(STATE).unlink(missing_ok=True)
-                path.unlink(missing_ok=True)
+    """Delete the saved ensembles whose runs are all finished; where nobody trains, the plan and an empty directory."""
+    for path, members in _logs(directory):
+        if set(members) <= set(finished):
+            path.with_suffix(STATE).unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
+    if held(directory):  # another sweep, of other cells into the same file
+        return
     (directory / PLAN).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         directory.rmdir()

@@ -27,14 +27,11 @@ from auxmod import __version__
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments import claims
-from auxmod.experiments.ensembles import Ended
-from auxmod.experiments.origin import provenance
-from auxmod.experiments.packing import group_of, plan, work
-from auxmod.experiments.single import Interrupted
-from auxmod.experiments.store import locked, read_results, result_row
-from auxmod.experiments.sweep import Event, Queue, Standing, run_sweep
+from auxmod.experiments.ensembles import Ended, failed_rows
+from auxmod.experiments.packing import group_of, plan
+from auxmod.experiments.store import locked, rows_of
+from auxmod.experiments.sweep import POLL_SECONDS, Cells, Event, Queue, Standing, run_sweep
 from auxmod.learning.memory import free_bytes
-from auxmod.learning.precision import resolve_precision
 
 RETRIES = 5
 """How often an ensemble is begun again whose worker, or whose node, is lost."""
@@ -42,7 +39,6 @@ IN_HAND = 256
 """The most ensembles handed to the cluster at once: each holds a file open here."""
 ANSWER_SECONDS = 3.0
 """How long a cluster may take to answer: once as a port, once as a server."""
-POLL_SECONDS = 0.5
 CURRENT = Path("/tmp/ray/ray_current_cluster")
 """Where Ray notes which cluster `auto` means."""
 
@@ -76,8 +72,7 @@ def run_on_cluster(
                 ended = None
                 while ended is None:
                     if stopping():
-                        cells = f"{standing.done} of {standing.total} cells"
-                        raise Interrupted(f"Stopped with {cells} done; the same command goes on from there.")
+                        raise standing.stopped()
                     ended = desk.collect()
                 yield from ended
         finally:
@@ -97,8 +92,6 @@ class Desk:
         self.ray, self.queue, self.shared = ray, queue, shared
         self.claimed: dict[Any, claims.Claim] = {}
         """The ensembles on the cluster, by Ray's reference to what will come of them."""
-        for precision in {config.training.precision for config in queue.cells.values()}:
-            resolve_precision(precision, queue.device)
         self.resource = "GPU" if queue.device.type == "cuda" else "CPU"
         self.needs = {"num_gpus": 1} if self.resource == "GPU" else {"num_cpus": 1}
         self.room: int | None = None
@@ -111,10 +104,7 @@ class Desk:
         if self.room is None and not all(map(queue.finished, queue.cells)):
             self.room = self._room()  # may wait for a worker: not under the lock
         with locked(queue.results):
-            taken = claims.held(queue.directory)
-            queue.book.refresh()  # after the claims: one given up since then has its rows in here
-            left = {run: config for run, config in queue.cells.items() if not queue.finished(run)}
-            free = {run: config for run, config in left.items() if run not in taken}
+            left, free, _ = queue.look()
             if free and len(self.claimed) <= IN_HAND // 2:
                 for members in self._ensembles(free)[: IN_HAND - len(self.claimed)]:
                     made.append(claims.take(queue.directory, [config.hash for config in members]))
@@ -122,11 +112,9 @@ class Desk:
             runs = [queue.cells[run].to_dict() for run in claim.members]
             self.claimed[self.task.remote(runs, claim.place.name, queue.device.type, *options)] = claim
             free = {run: config for run, config in free.items() if run not in claim.members}
-        done = len(queue.cells.keys() & queue.book.scored)
-        failed, elsewhere = len(queue.cells) - len(left) - done, len(left) - len(free)
-        return Standing(len(queue.cells), done, failed, elsewhere, sum(map(work, free.values())))
+        return queue.standing(left, free)
 
-    def _ensembles(self, free: dict[str, RunConfig]) -> list[list[RunConfig]]:
+    def _ensembles(self, free: Cells) -> list[list[RunConfig]]:
         """What was saved, as it was; the rest so that it fits a worker, and every worker has some."""
         free, found = dict(free), []
         for directory in sorted(self.shared.glob("*.jsonl.d")) if self.shared else []:
@@ -174,15 +162,13 @@ class Desk:
 
     def _lost(self, claim: claims.Claim, error: Exception) -> list[dict[str, Any]]:
         """The rows of an ensemble of which nothing came."""
-        configs = [self.queue.cells[run] for run in claim.members]
         cause = getattr(error, "cause", None)
         if cause is None:  # the worker's end, not the task's; what Ray says of it names machines
             reason = f"{type(error).__name__}: the ensemble's worker was lost {RETRIES + 1} times."
         else:
             reason = str(cause) if isinstance(cause, UserError) else f"{type(cause).__name__}: {_first_line(cause)}"
-        precision = resolve_precision(configs[0].training.precision, self.queue.device)
-        made = provenance(device="a worker that was lost", precision=precision, seconds=0.0, members=len(configs))
-        return [result_row(config, None, made, failed=reason) for config in configs]
+        configs = [self.queue.cells[run] for run in claim.members]
+        return failed_rows(configs, self.queue.device, reason, "a worker that was lost")
 
 
 # -- on a worker ----------------------------------------------------------------------------------------------
@@ -212,8 +198,7 @@ def train_members(
         every = checkpoint_every if shared else sys.maxsize
         for _ in run_sweep(configs, results, torch.device(kind), checkpoint_every=every, retry_failed=retry_failed):
             pass
-        rows = {row["hash"]: row for row in read_results(results)}
-        return [rows[config.hash] for config in configs]
+        return rows_of(configs, results)
 
 
 def _forget(place: Path) -> None:
@@ -260,7 +245,7 @@ def _require_answer(address: str) -> None:
         require(bool(named), "--cluster auto finds no Ray cluster on this machine: start one, or give its address.")
     host, _, port = named.removeprefix("ray://").rpartition(":")
     require(
-        bool(host) and port.isdigit() and int(port) < 2**16,
+        bool(host) and port.isdecimal() and int(port) < 2**16,
         f"--cluster is {address!r}; give local, auto, host:port or ray://host:port.",
     )
     require(_answers(host, int(port)), f"No Ray cluster answers at {named}: start one, or use --cluster local.")

@@ -22,17 +22,16 @@ import torch
 
 from auxmod.config import RunConfig
 from auxmod.experiments import space
+from auxmod.experiments.own_data import resolved
+from auxmod.experiments.presets import GRID
 from auxmod.experiments.ranges import expand
 from auxmod.experiments.search import Plan, run_search
-from auxmod.experiments.single import resolved
-from auxmod.experiments.store import read_results
+from auxmod.experiments.store import rows_of
 from auxmod.experiments.study import opened, summary
 from auxmod.experiments.sweep import run_sweep
 from auxmod.files import append_line, read_lines
 from auxmod.problem import theory
 
-GRID = {"k": "4:9", "r": "0.1:0.4:0.1"}
-"""The paper's."""
 FIXED = {"k": 4, "r": 0.3}
 """What is used where nothing is chosen."""
 Settings = Mapping[str, Any]
@@ -69,7 +68,8 @@ def compare(
             match = [
                 row["scores"]["match"] for row in _trained(final, place / "final.jsonl", device) if "scores" in row
             ]
-            figures = {"match": statistics.fmean(match) if match else None, "std": _std(match), "seeds": len(match)}
+            mean, std = statistics.fmean(match) if match else None, statistics.stdev(match) if match[1:] else None
+            figures = {"match": mean, "std": std, "seeds": len(match)}
             row = {"n": n, "q": q, "way": way, "choice": chosen, "cost": cost, "validation": seen, **figures}
             append_line(out, row)
             rows.append(row)
@@ -112,9 +112,4 @@ def _trained(configs: Sequence[RunConfig], results: Path, device: torch.device) 
     """The runs' rows, in order; what is there already is not trained again."""
     for _ in run_sweep(configs, results, device):
         pass
-    rows = {row["hash"]: row for row in read_results(results)}
-    return [rows[config.hash] for config in configs]
-
-
-def _std(values: Sequence[float]) -> float | None:
-    return statistics.stdev(values) if len(values) > 1 else None
+    return rows_of(configs, results)

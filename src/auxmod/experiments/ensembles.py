@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments.claims import LOG
 from auxmod.experiments.origin import provenance
-from auxmod.experiments.single import Interrupted, curve_point, device_name, load_data
+from auxmod.experiments.own_data import load_data
+from auxmod.experiments.single import Interrupted, curve_point, device_name
 from auxmod.experiments.store import result_row
 from auxmod.experiments.trusted import check_point
 from auxmod.files import read_json, sealed, unsealed, write_json
@@ -45,23 +46,17 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class TooLarge:
-    """An ensemble did not fit into the memory: its members are to come again, so many at once."""
-
-    members: int
-    half: int
-
-    @property
-    def notice(self) -> Notice:
-        sentence = f"{self.members} members at once do not fit into the memory: on with {self.half} at a time."
-        return Notice(sentence)
-
-
-@dataclass(frozen=True)
 class Notice:
     """Something that went otherwise than planned."""
 
     sentence: str
+
+
+@dataclass(frozen=True)
+class TooLarge(Notice):
+    """An ensemble did not fit into the memory: its members are to come again, so many at once."""
+
+    half: int
 
 
 @dataclass
@@ -89,8 +84,7 @@ def train_ensemble(
     than a hundredth of the time, and when ``stopping()`` says so. What is there already is gone on from.
     """
     began = time.monotonic()
-    files = {path: load_data(c) for path, c in {c.training.data: c for c in configs}.items()}
-    ensemble = Ensemble(configs, device, [files[c.training.data] for c in configs])
+    ensemble = Ensemble(configs, device, load_data(configs))
     log = Log([c.hash for c in configs], [[] for _ in configs])
     if state and state.exists():
         try:
@@ -102,7 +96,9 @@ def train_ensemble(
     for event in ensemble.fit():
         if isinstance(event, Finished):
             log.seconds = before + time.monotonic() - began
-            yield Ended(_rows(ensemble, event, log))
+            made = made_by(ensemble, log.seconds, len(configs))
+            runs = zip(configs, event.scores, event.dead, log.curves, strict=True)
+            yield Ended([ended_row(*run, made) for run in runs])
             return
         if event.accuracy is not None:
             for e, curve in enumerate(log.curves):
@@ -137,28 +133,35 @@ def _restore(state: Path, ensemble: Ensemble) -> Log:
     return log
 
 
-def _rows(ensemble: Ensemble, end: Finished, log: Log) -> list[dict[str, Any]]:
-    made = provenance(
-        device=device_name(ensemble.device),
-        precision=ensemble.precision,
-        seconds=log.seconds,
-        members=len(ensemble.configs),
-    )
-    rows = []
-    for config, scores, dead, curve in zip(ensemble.configs, end.scores, end.dead, log.curves, strict=True):
-        if scores is None:
-            failed = f"The loss stopped being finite at step {(dead or 0) + 1:,}: try a smaller --lr or --clip 1."
-            rows.append(result_row(config, None, made, failed=failed))
-        else:
-            validation = curve[-1]["accuracy"] if curve else None
-            rows.append(result_row(config, scores, made, validation=validation, curve=curve))
-    return rows
+# -- rows -----------------------------------------------------------------------------------------------------
 
 
-def failed_rows(configs: Sequence[RunConfig], device: torch.device, reason: str) -> list[dict[str, Any]]:
-    """The rows of runs that came to nothing together."""
+def made_by(ensemble: Ensemble, seconds: float, members: int) -> dict[str, Any]:
+    """On what the runs of an ensemble were made; ``members`` is how many it began with."""
+    device = device_name(ensemble.device)
+    return provenance(device=device, precision=ensemble.precision, seconds=seconds, members=members)
+
+
+def ended_row(
+    config: RunConfig,
+    scores: Mapping[str, Any] | None,
+    dead: int | None,
+    curve: Sequence[Mapping[str, Any]],
+    made: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The row of a run that came to its end, or whose loss stopped being finite at step ``dead``."""
+    if dead is not None:
+        failed = f"The loss stopped being finite at step {dead + 1:,}: try a smaller --lr or --clip 1."
+        return result_row(config, None, made, failed=failed)
+    return result_row(config, scores, made, validation=curve[-1]["accuracy"] if curve else None, curve=curve)
+
+
+def failed_rows(
+    configs: Sequence[RunConfig], device: torch.device, reason: str, name: str | None = None
+) -> list[dict[str, Any]]:
+    """The rows of runs that came to nothing together, on a device that may be called by another ``name``."""
     precision = resolve_precision(configs[0].training.precision, device)
-    made = provenance(device=device_name(device), precision=precision, seconds=0.0, members=len(configs))
+    made = provenance(device=name or device_name(device), precision=precision, seconds=0.0, members=len(configs))
     return [result_row(config, None, made, failed=reason) for config in configs]
 
 
@@ -177,7 +180,8 @@ def attempted(configs: Sequence[RunConfig], device: torch.device, train: Callabl
         except RuntimeError as error:
             full, reason = _out_of_memory(error), _reason(error)
     if full and len(configs) > 1:
-        yield TooLarge(len(configs), len(configs) // 2)
+        half = len(configs) // 2
+        yield TooLarge(f"{len(configs)} members at once do not fit into the memory: on with {half} at a time.", half)
     else:
         yield Ended(failed_rows(configs, device, reason))
 

@@ -17,10 +17,9 @@ import torch
 from torch import Tensor
 
 from auxmod.config import RunConfig
-from auxmod.experiments.ensembles import Ended, Started, clean_up
-from auxmod.experiments.origin import provenance
-from auxmod.experiments.single import Interrupted, curve_point, device_name, load_data
-from auxmod.experiments.store import result_row
+from auxmod.experiments.ensembles import Ended, Started, clean_up, ended_row, made_by
+from auxmod.experiments.own_data import load_data
+from auxmod.experiments.single import Interrupted, curve_point
 from auxmod.learning.engine import Ensemble, Finished, Progress
 
 RUNGS = (0.25, 0.5)
@@ -47,14 +46,14 @@ def train_halving(
 ) -> Iterator[Started | Progress | Rung | Ended]:
     """Train runs of one shape and length together; the last event has the rows of those that were not pruned."""
     began, steps = time.monotonic(), configs[0].training.steps
-    data = {path: load_data(c) for path, c in {c.training.data: c for c in configs}.items()}
+    data = dict(zip(configs, load_data(configs), strict=True))
     curves: dict[str, list[dict[str, Any]]] = {c.hash: [] for c in configs}
     dead: dict[str, int] = {}
     gone: set[str] = set()
     due, riding, saved = sorted(rungs), list(configs), None
     yield Started(list(configs), 0, steps)
     while True:
-        ensemble = Ensemble(riding, device, [data[c.training.data] for c in riding])
+        ensemble = Ensemble(riding, device, [data[c] for c in riding])
         if saved is not None:
             ensemble.restore(saved)
         for event in ensemble.fit():
@@ -62,8 +61,9 @@ def train_halving(
             dead |= {run: at for run, at in died.items() if run not in gone}
             if isinstance(event, Finished):
                 scores = {c.hash: s for c, s in zip(riding, event.scores, strict=True) if c.hash not in gone}
-                seconds = time.monotonic() - began
-                yield Ended(_rows(configs, scores, dead, curves, _made(ensemble, seconds, len(configs))))
+                made = made_by(ensemble, time.monotonic() - began, len(configs))
+                ended = [c for c in configs if c.hash in dead or c.hash in scores]  # those pruned have no row
+                yield Ended([ended_row(c, scores.get(c.hash), dead.get(c.hash), curves[c.hash], made) for c in ended])
                 return
             if event.accuracy is not None:
                 for e, config in enumerate(riding):
@@ -74,8 +74,8 @@ def train_halving(
             if event.accuracy is None or not due or not due[0] * steps <= event.step < steps:
                 continue
             due = [share for share in due if share * steps > event.step]
-            accuracy = {c.hash: a for c, a in zip(riding, event.accuracy, strict=True)}
-            accuracy = {run: a for run, a in accuracy.items() if run not in dead and run not in gone}
+            out = dead.keys() | gone
+            accuracy = {c.hash: a for c, a in zip(riding, event.accuracy, strict=True) if c.hash not in out}
             pruned = behind(accuracy)
             gone.update(pruned)
             yield Rung(event.step, accuracy, pruned)
@@ -112,28 +112,3 @@ def _part(ensemble: Ensemble, members: list[int]) -> dict[str, Tensor]:
     """A snapshot of some of the members."""
     whole = ensemble.snapshot()
     return {name: tensor[members].clone() if tensor.dim() else tensor.clone() for name, tensor in whole.items()}
-
-
-def _made(ensemble: Ensemble, seconds: float, members: int) -> dict[str, Any]:
-    device = device_name(ensemble.device)
-    return provenance(device=device, precision=ensemble.precision, seconds=seconds, members=members)
-
-
-def _rows(
-    configs: Sequence[RunConfig],
-    scores: Mapping[str, Any],
-    dead: Mapping[str, int],
-    curves: Mapping[str, list[dict[str, Any]]],
-    made: Mapping[str, Any],
-) -> list[dict[str, Any]]:
-    """A row for each run that ended, well or not; those pruned have none."""
-    rows = []
-    for config in configs:
-        if config.hash in dead:
-            failed = f"The loss stopped being finite at step {dead[config.hash] + 1:,}: try a smaller --lr or --clip 1."
-            rows.append(result_row(config, None, made, failed=failed))
-        elif config.hash in scores:
-            curve = curves[config.hash]
-            row = result_row(config, scores[config.hash], made, validation=curve[-1]["accuracy"], curve=curve)
-            rows.append(row)
-    return rows

@@ -50,8 +50,7 @@ def commit() -> str | None:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
     try:
-        if git("ls-files", "--error-unmatch", __file__) == "":
-            return None
+        git("ls-files", "--error-unmatch", __file__)  # fails where the tree around it is another's
         return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "--", ".") else "")
     except (OSError, subprocess.SubprocessError):
         return None

@@ -20,6 +20,12 @@ HEADROOM = 0.7
 Shape = tuple[Any, ...]
 
 
+def check_precisions(configs: Sequence[RunConfig], device: torch.device) -> None:
+    """Refuse runs whose precision the device does not have."""
+    for precision in {config.training.precision for config in configs}:
+        resolve_precision(precision, device)
+
+
 def group_of(config: RunConfig) -> Shape:
     """What runs share that are put into one ensemble: their shape, and their length, so that none idles at the end."""
     return (*shape_of(config), config.training.steps)

@@ -38,6 +38,8 @@ _DEMO_METHODS: dict[str, Settings] = {
 }
 
 
+GRID = {"k": "4:9", "r": "0.1:0.4:0.1"}
+"""The K and r that the paper searches."""
 PAPER_CHOICE: dict[str, dict[tuple[int, int], tuple[int, float]]] = {
     "token": {
         (8, 31): (5, 0.2), (8, 97): (4, 0.4), (8, 257): (8, 0.4),

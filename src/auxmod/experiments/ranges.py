@@ -16,14 +16,15 @@ from __future__ import annotations
 
 import itertools
 import math
-import tomllib
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
+from auxmod.checked import flag
 from auxmod.config import GROUPS
-from auxmod.errors import UserError, require
+from auxmod.errors import require
+from auxmod.files import read_toml
 from auxmod.settings import SETTINGS
 
 MOST_CELLS = 100_000
@@ -61,18 +62,15 @@ def alternatives(name: str, given: Any) -> list[Any]:
         return _lists(name, given)
     out: list[Any] = []
     for part in given if isinstance(given, list | tuple) else [given]:
-        require(isinstance(part, str | int | float), f"{_flag(name)} is {given!r}, but must be one value or a list.")
+        require(isinstance(part, str | int | float), f"{flag(name)} is {given!r}, but must be one value or a list.")
         out += _parsed(name, part) if isinstance(part, str) else [part]
-    require(bool(out), f"{_flag(name)} is an empty list: give at least one value.")
+    require(bool(out), f"{flag(name)} is an empty list: give at least one value.")
     return out
 
 
 def read_tables(path: Path) -> list[dict[str, Any]]:
     """A sweep file's tables: what it says of each setting, once for each of its `[[cells]]`."""
-    try:
-        content = tomllib.loads(path.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"--from {path} cannot be read ({error}).") from None
+    content = read_toml(path, "--from")
     cells = content.pop(CELLS, [{}])
     require(
         isinstance(cells, list) and bool(cells) and all(isinstance(cell, dict) for cell in cells),
@@ -102,16 +100,12 @@ def _check_count(count: int) -> None:
 # -- one setting's text ---------------------------------------------------------------------------------------
 
 
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
 def _parsed(name: str, text: str) -> list[Any]:
     """A list of values and ranges, as text."""
     out: list[Any] = []
     for item in text.split(","):
         item = item.strip()
-        require(item != "" or name == "data", f"{_flag(name)} is {text!r}, which leaves a value empty: fill it in.")
+        require(item != "" or name == "data", f"{flag(name)} is {text!r}, which leaves a value empty: fill it in.")
         ranged = ":" in item and (TYPES[name] in (int, float) or name == "init")
         out += _range(name, item) if ranged else [_value(name, item)]
     return out
@@ -122,48 +116,48 @@ def _value(name: str, text: str) -> Any:
     kind = TYPES[name]
     if kind is bool:
         truth = {"true": True, "false": False}.get(text.lower())
-        require(truth is not None, f"{_flag(name)} is {text!r}, but must be true or false.")
+        require(truth is not None, f"{flag(name)} is {text!r}, but must be true or false.")
         return truth
     return _as(name, _number(name, text, text), text) if kind in (int, float) else text
 
 
 def _range(name: str, text: str) -> list[Any]:
-    flag, parts = _flag(name), [_number(name, part, text) for part in text.split(":")]
-    require(len(parts) in (2, 3), f"{flag} is {text!r}, but a range is first:last or first:last:step, such as 4:9.")
+    given, parts = f"{flag(name)} is {text!r}", [_number(name, part, text) for part in text.split(":")]
+    require(len(parts) in (2, 3), f"{given}, but a range is first:last or first:last:step, such as 4:9.")
     first, last, *rest = parts
     require(
         bool(rest) or (_whole(first) and _whole(last)),
-        f"{flag} is {text!r}, a range of fractions: say its step, such as 0.1:0.4:0.1.",
+        f"{given}, a range of fractions: say its step, such as 0.1:0.4:0.1.",
     )
     step = rest[0] if rest else Decimal(1)
-    require(step != 0, f"{flag} is {text!r}, whose step of 0 never arrives: give another step.")
+    require(step != 0, f"{given}, whose step of 0 never arrives: give another step.")
     steps = (last - first) / step
-    require(steps >= 0, f"{flag} is {text!r}, an empty range: steps of {step} do not lead from {first} to {last}.")
-    require(steps < MOST_CELLS, f"{flag} is {text!r}, which is more than the {MOST_CELLS:,} cells of a sweep.")
+    require(steps >= 0, f"{given}, an empty range: steps of {step} do not lead from {first} to {last}.")
+    require(steps < MOST_CELLS, f"{given}, which is more than the {MOST_CELLS:,} cells of a sweep.")
     return [_as(name, first + i * step, text) for i in range(int(steps) + 1)]
 
 
 def _as(name: str, number: Decimal, text: str) -> Any:
     if TYPES[name] is int:
-        require(_whole(number), f"{_flag(name)} is {text!r}, but must be whole numbers.")
+        require(_whole(number), f"{flag(name)} is {text!r}, but must be whole numbers.")
         return int(number)
     return float(number) if TYPES[name] is float else str(number)
 
 
 def _lists(name: str, given: Any) -> list[Any]:
     """`1,2,4;1,8`, or a list of lists: each is one value."""
-    flag = _flag(name)
+    told = f"{flag(name)} is {given!r}"
     if isinstance(given, str):
         made = [tuple(_number(name, part, given) for part in text.split(",")) for text in given.split(";")]
         if name == "weights":
             return [tuple(map(float, each)) for each in made]
-        require(all(_whole(m) for each in made for m in each), f"{flag} is {given!r}, but must be whole numbers.")
+        require(all(_whole(m) for each in made for m in each), f"{told}, but must be whole numbers.")
         return [tuple(map(int, each)) for each in made]
-    require(isinstance(given, list | tuple) and bool(given), f"{flag} is {given!r}, but must be a list.")
+    require(isinstance(given, list | tuple) and bool(given), f"{told}, but must be a list.")
     several = all(isinstance(each, list | tuple) for each in given)
     made = [tuple(each) for each in given] if several else [tuple(given)]
     numeric = all(isinstance(value, int | float) for each in made for value in each)
-    require(numeric, f"{flag} is {given!r}, but must be a list of numbers, or of such lists.")
+    require(numeric, f"{told}, but must be a list of numbers, or of such lists.")
     return made
 
 
@@ -175,7 +169,7 @@ def _number(name: str, text: str, whole: str) -> Decimal:
     allowed = "a number, a list such as 4,6 or a range such as 4:9"
     if name in ("moduli", "harmonics", "weights"):
         allowed = "numbers with commas between, and a semicolon before another list, such as 1,2,4;1,8"
-    require(number.is_finite() and number.adjusted() < 300, f"{_flag(name)} is {whole!r}, but must be {allowed}.")
+    require(number.is_finite() and abs(number.adjusted()) < 300, f"{flag(name)} is {whole!r}, but must be {allowed}.")
     return number
 
 

@@ -22,21 +22,19 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments import claims
-from auxmod.experiments.ensembles import Ended, Notice, Started, TooLarge, attempted, clean_up
+from auxmod.experiments.ensembles import Ended, Notice, TooLarge, attempted, clean_up
 from auxmod.experiments.halving import RUNGS, Rung, train_halving
-from auxmod.experiments.packing import Shape, group_of, plan, work
+from auxmod.experiments.own_data import resolved
+from auxmod.experiments.packing import Shape, check_precisions, group_of, plan, work
 from auxmod.experiments.ranges import TYPES
-from auxmod.experiments.single import Interrupted, resolved
+from auxmod.experiments.single import Interrupted
 from auxmod.experiments.space import Interval, Space
 from auxmod.experiments.store import Results, locked
 from auxmod.experiments.study import AGAIN, ASKED, COST, FAILED, HASH, MATCH, SETTINGS, finished, hidden, spent
-from auxmod.experiments.sweep import Standing
+from auxmod.experiments.sweep import Event, Standing
 from auxmod.files import sha256
-from auxmod.learning.engine import Progress
-from auxmod.learning.precision import resolve_precision
 from auxmod.settings import flatten
 
-Event = Standing | Started | Progress | Ended | Notice
 MOST = 1_000_000
 STARTUP = 10
 """So many trials are drawn at random before the sampler learns from them: fewer where a batch is smaller."""
@@ -57,12 +55,12 @@ class Plan:
     rungs: Sequence[float] = RUNGS
 
     def __post_init__(self) -> None:
-        require(self.trials >= 1, f"--trials is {self.trials}, but a search has at least 1.")
-        require(self.members >= 1, f"--members is {self.members}, but a batch has at least 1.")
-        require(
+        require(  # first: from it follows how many trials there are, where that is not said
             self.budget is None or 1 <= self.budget <= MOST,
             f"--budget is {self.budget}, but must be 1 run or more, and at most {MOST:,}.",
         )
+        require(self.trials >= 1, f"--trials is {self.trials}, but a search has at least 1.")
+        require(self.members >= 1, f"--members is {self.members}, but a batch has at least 1.")
         require(0 <= self.seed < 2**32, f"--seed-sampler is {self.seed}, but must lie in 0..2^32−1.")
         require(
             all(0 < share < 1 for share in self.rungs),
@@ -84,21 +82,24 @@ def run_search(
     When ``stopping()`` says so, :class:`Interrupted` is raised; the trials in training begin again next time.
     """
     most = max(map(work, examples(space, device)))
-    book = Results(results)
+    book, directory = Results(results), claims.directory_of(results)
     known = {row["hash"]: row for row in book.refresh()}
     limits: dict[Shape, int] = {}
     while True:
         with locked(results):
-            _requeue(study, space, claims.held(claims.directory_of(results)))
+            _requeue(study, space, claims.held(directory))
             done = finished(study)
-            left, size = how.trials - len(done), _batch_size(study, done, how)
+            size = _batch_size(study, done, how)
             batch = _ask(study, space, size, how) if size else {}
-            claim = claims.take(claims.directory_of(results), list(batch)) if batch else None
+            claim = claims.take(directory, list(batch)) if batch else None
+            if not size:
+                claims.tidy(directory, ())
         try:
             failed = sum(FAILED in trial.user_attrs for trial in done)
-            yield Standing(len(done) + left, len(done) - failed, failed, 0, most * float(left))
+            left = most * float(how.trials - len(done))
+            yield Standing(how.trials, len(done) - failed, failed, 0, left)
             if not size:
-                return claims.tidy(claims.directory_of(results), ())
+                return
             if stopping():
                 raise Interrupted(f"Stopped with {len(done)} trials done; the same command goes on from there.")
             known |= {row["hash"]: row for row in book.refresh()}
@@ -111,7 +112,7 @@ def run_search(
                     if isinstance(event, TooLarge):
                         limits[group_of(members[0])] = event.half
                         ended -= batch.keys()  # but for those that were pruned, they come again
-                    yield event.notice if isinstance(event, TooLarge) else event
+                    yield event
                 fresh = [config for config in fresh if config.hash not in ended]
                 clean_up(device)
         finally:
@@ -122,8 +123,7 @@ def run_search(
 def examples(space: Space, device: torch.device) -> list[RunConfig]:
     """Some runs of the space, made to see that there are any, before anything is written."""
     configs = [_run(space, edge) for edge in space.edges()]
-    for precision in {config.training.precision for config in configs}:
-        resolve_precision(precision, device)
+    check_precisions(configs, device)
     return configs
 
 
@@ -231,7 +231,7 @@ def _train(
     device: torch.device,
     rungs: Sequence[float],
     stopping: Callable[[], bool],
-) -> Iterator[Event | TooLarge]:
+) -> Iterator[Event]:
     steps = members[0].training.steps
     for event in attempted(members, device, lambda: train_halving(members, device, rungs=rungs, stopping=stopping)):
         if isinstance(event, Rung):

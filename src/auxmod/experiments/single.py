@@ -9,26 +9,22 @@ import contextlib
 import math
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from auxmod.config import Problem, RunConfig
+from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments.origin import provenance
-from auxmod.experiments.presets import with_preset
+from auxmod.experiments.own_data import load_data, resolved
 from auxmod.experiments.store import Run
-from auxmod.files import sha256
 from auxmod.learning.checkpoint import STATE, load_state, save_model, save_state
 from auxmod.learning.engine import Ensemble, Finished, Progress
 from auxmod.learning.memory import check_fits
 from auxmod.learning.precision import resolve_device, resolve_precision
 from auxmod.learning.trained import TrainedModel, load
-from auxmod.problem.rows import read_npz
-from auxmod.settings import build
 
 
 class DivergedError(RuntimeError):
@@ -68,7 +64,7 @@ def _train(
 ) -> Iterator[Progress | Finished]:
     config = run.config
     began, before = time.monotonic(), run.provenance.get("seconds", 0.0) if resume else 0.0
-    ensemble = Ensemble([config], device, [load_data(config)])
+    ensemble = Ensemble([config], device, load_data([config]))
     if resume and (run.path / STATE).exists():
         load_state(run.path / STATE, ensemble)
     saved = int(ensemble.step_number)
@@ -95,12 +91,13 @@ def _train(
             run.finish(event.scores[0] or {})
         else:
             run.log(curve_point(event, 0))
-            due = event.step - saved >= checkpoint_every or event.step == event.steps  # before it is measured
-            if (due or stopping()) and event.dead[0] is None:
+            stop, last = stopping(), event.step == event.steps
+            if event.dead[0] is None and (stop or last or event.step - saved >= checkpoint_every):
                 save()
                 saved = event.step
-            if stopping() and event.step < event.steps:
-                raise Interrupted(f"Stopped at step {event.step:,} of {event.steps:,}; --resume goes on from there.")
+                if stop and not last:
+                    at = f"{event.step:,} of {event.steps:,}"
+                    raise Interrupted(f"Stopped at step {at}; --resume goes on from there.")
         yield event
 
 
@@ -146,37 +143,3 @@ def _divergence(step: int, saved: int, path: Path) -> str:
 def device_name(device: torch.device) -> str:
     """What a reader calls the device."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else f"cpu ({torch.get_num_threads()} threads)"
-
-
-# -- data of one's own ----------------------------------------------------------------------------------------
-
-
-def resolved(settings: Mapping[str, Any], preset: str | None = None) -> RunConfig:
-    """The run that settings and a preset describe; where they name a data file, with its length and digest."""
-    filled = with_preset(preset, settings)
-    if filled.get("data"):
-        require(
-            "samples" not in settings,
-            "--samples says how many inputs to draw, and --data brings its own: give one of them.",
-        )
-        path = Path(str(filled["data"])).absolute()
-        rows = read_npz(path, Problem(**{name: filled[name] for name in ("n", "q") if name in filled}))
-        filled |= {"data": str(path), "data_sha256": digest(rows), "samples": len(rows)}
-    return build(**filled)
-
-
-def load_data(config: RunConfig) -> np.ndarray[Any, Any] | None:
-    """The inputs that `--data` names, checked against the digest in the configuration; None where drawn."""
-    if not config.training.data:
-        return None
-    rows = read_npz(Path(config.training.data), config.problem)
-    require(
-        digest(rows) == config.training.data_sha256,
-        f"{config.training.data} is not the data this run was made with: its contents have changed.",
-    )
-    return rows
-
-
-def digest(rows: np.ndarray[Any, Any]) -> str:
-    """Names data by its contents."""
-    return sha256(str(rows.shape).encode(), np.ascontiguousarray(rows, dtype=np.int64).tobytes())

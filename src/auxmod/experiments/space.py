@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, get_origin
 
-from auxmod.checked import number
+from auxmod.checked import flag, listed, number
 from auxmod.errors import require
 from auxmod.experiments.ranges import TYPES, alternatives
 from auxmod.files import sha256
@@ -114,25 +114,25 @@ def _plain(part: Interval | list[Any]) -> Interval | list[Any]:
     """Lists among the choices, which a study cannot keep, as text."""
     if isinstance(part, Interval):
         return part
-    return [",".join(f"{v:g}" for v in choice) if isinstance(choice, tuple) else choice for choice in part]
+    return [listed(choice) if isinstance(choice, tuple) else choice for choice in part]
 
 
 def _interval(name: str, text: str) -> Interval | list[Any]:
-    flag, (first, last, *rest) = f"--{name.replace('_', '-')}", text.split(":")
+    given, (first, last, *rest) = f"{flag(name)} is {text!r}", text.split(":")
     low, high, log = number(first), number(last), rest == ["log"]
     step = number(rest[0]) if rest and not log else None
     known = low is not None and high is not None and (step is not None or not rest or log) and len(rest) < 2
     forms = "low:high, low:high:step or low:high:log, such as 1e-5:1e-3:log"
-    require(known, f"{flag} is {text!r}, but a range to search is {forms}.")
+    require(known, f"{given}, but a range to search is {forms}.")
     assert low is not None
     assert high is not None
-    require(low <= high, f"{flag} is {text!r}, an empty range: give the lower end first.")
-    require(not log or low > 0, f"{flag} is {text!r}, but a logarithmic range begins above 0.")
-    require(step is None or step > 0, f"{flag} is {text!r}, but a step is a number above 0.")
+    require(low <= high, f"{given}, an empty range: give the lower end first.")
+    require(not log or low > 0, f"{given}, but a logarithmic range begins above 0.")
+    require(step is None or step > 0, f"{given}, but a step is a number above 0.")
     whole = TYPES[name] is int
     require(
         not whole or all(part is None or part == int(part) for part in (low, high, step)),
-        f"{flag} is {text!r}, but must be whole numbers.",
+        f"{given}, but must be whole numbers.",
     )
     if step is not None:  # an end that no step meets is left out
         high = float(alternatives(name, text)[-1])

@@ -22,7 +22,6 @@ import contextlib
 import errno
 import fcntl
 import functools
-import json
 import os
 import shutil
 from collections import Counter
@@ -38,6 +37,7 @@ from auxmod.files import (
     append,
     append_line,
     is_torn,
+    json_line,
     named,
     parse,
     read_json,
@@ -245,7 +245,10 @@ class Results:
             self._row(self._lines + len(lines) + 1, last)  # whole, and of ours, or a sentence
         self._offset, self._lines = self._offset + len(fresh) - len(last), self._lines + len(lines)
         for row in rows:
-            self._count(row)
+            if "scores" in row:
+                self.scored.add(row["hash"])
+            else:
+                self.failures[row["hash"]] += 1
         return rows
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -254,16 +257,10 @@ class Results:
             self.refresh()
             fresh = [row for row in rows if row["hash"] not in self.scored]
             with named(self.path):
-                append(file.fileno(), "".join(map(_line, fresh)).encode())
+                append(file.fileno(), b"".join(json_line(sealed(row)) for row in fresh))
                 os.fsync(file.fileno())
             self.refresh()
         return fresh
-
-    def _count(self, row: Mapping[str, Any]) -> None:
-        if "scores" in row:
-            self.scored.add(row["hash"])
-        else:
-            self.failures[row["hash"]] += 1
 
     def _row(self, number: int, line: bytes) -> dict[str, Any]:
         where = f"Line {number} of {self.path}"
@@ -275,10 +272,6 @@ class Results:
         return check_row(unsealed(row, where), where)
 
 
-def _line(row: Mapping[str, Any]) -> str:
-    return json.dumps(sealed(row), ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
-
-
 def read_results(path: Path) -> list[dict[str, Any]]:
     """A results file's rows, one a run: its figures where it has any, or else its last failure."""
     require(path.is_file(), f"There is no results file {path}.")
@@ -287,6 +280,12 @@ def read_results(path: Path) -> list[dict[str, Any]]:
         if "scores" in row or "scores" not in rows.get(row["hash"], {}):
             rows[row["hash"]] = row
     return list(rows.values())
+
+
+def rows_of(configs: Iterable[RunConfig], path: Path) -> list[dict[str, Any]]:
+    """A results file's rows of these runs, in their order."""
+    rows = {row["hash"]: row for row in read_results(path)}
+    return [rows[config.hash] for config in configs]
 
 
 def append_result(path: Path, row: Mapping[str, Any]) -> bool:

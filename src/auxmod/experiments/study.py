@@ -35,9 +35,9 @@ def opened(url: str, name: str, space: Space) -> Iterator[optuna.Study]:
             Path(url.removeprefix("sqlite:///").partition("?")[0]).parent.mkdir(parents=True, exist_ok=True)
         storage = optuna.storages.RDBStorage(url)
     except Exception as error:  # whatever a database, its driver or the network says
-        reason = hidden(str(error).strip().splitlines()[0]) if str(error).strip() else type(error).__name__
         example = "such as sqlite:///runs/search.db"
-        raise UserError(f"--storage {hidden(url)} cannot be opened ({reason}): name a database {example}.") from None
+        where = f"--storage {hidden(url)} cannot be opened ({_said(error)})"
+        raise UserError(f"{where}: name a database {example}.") from None
     try:
         study = optuna.create_study(storage=storage, study_name=name, direction="maximize", load_if_exists=True)
         if not study.get_trials(deepcopy=False):
@@ -47,8 +47,8 @@ def opened(url: str, name: str, space: Space) -> Iterator[optuna.Study]:
         yield study
     except (SQLAlchemyError, optuna.exceptions.OptunaError, json.JSONDecodeError) as error:
         remedy = "mend or restore it, or name another --storage; finished runs are in the --results file"
-        said = hidden(str(error.__cause__ or error).strip().splitlines()[0])
-        raise RuntimeError(f"The study's database {hidden(url)} failed ({said}): {remedy}.") from None
+        where = f"The study's database {hidden(url)} failed ({_said(error.__cause__ or error)})"
+        raise RuntimeError(f"{where}: {remedy}.") from None
     finally:
         storage.remove_session()
         storage.engine.dispose()
@@ -57,6 +57,12 @@ def opened(url: str, name: str, space: Space) -> Iterator[optuna.Study]:
 def hidden(text: str) -> str:
     """Without the password of an address in it."""
     return re.sub(r"(://[^:/@\s]*):[^@\s]*@", r"\1:***@", text)
+
+
+def _said(error: BaseException) -> str:
+    """The first line of an error, or else its kind."""
+    lines = str(error).strip().splitlines()
+    return hidden(lines[0]) if lines else type(error).__name__
 
 
 def finished(study: optuna.Study) -> list[FrozenTrial]:

@@ -19,11 +19,10 @@ import torch
 from auxmod.config import RunConfig
 from auxmod.experiments import claims
 from auxmod.experiments.ensembles import Ended, Notice, Started, TooLarge, attempted, clean_up, train_ensemble
-from auxmod.experiments.packing import Shape, group_of, plan, work
+from auxmod.experiments.packing import Shape, check_precisions, group_of, plan, work
 from auxmod.experiments.single import Interrupted
 from auxmod.experiments.store import Results, locked
 from auxmod.learning.engine import Progress
-from auxmod.learning.precision import resolve_precision
 
 POLL_SECONDS = 0.5
 """How often to look whether other processes have finished."""
@@ -40,7 +39,13 @@ class Standing:
     work_left: float
     """Floating-point operations of the cells that neither are finished nor in training elsewhere."""
 
+    def stopped(self) -> Interrupted:
+        """To be raised where nothing is in training here."""
+        return Interrupted(f"Stopped with {self.done} of {self.total} cells done; the same command goes on from there.")
 
+
+Cells = dict[str, RunConfig]
+"""Runs by their hashes."""
 Event = Standing | Started | Progress | Ended | Notice
 
 
@@ -58,8 +63,6 @@ def run_sweep(
     Of runs that failed, with ``retry_failed``, each is tried once more. When ``stopping()`` says so, what is in
     training is saved and :class:`Interrupted` raised; the same call goes on from there.
     """
-    for precision in {config.training.precision for config in configs}:
-        resolve_precision(precision, device)
     queue = Queue(configs, results, device, retry_failed)
     while True:
         claim, standing = queue.next()
@@ -68,8 +71,7 @@ def run_sweep(
             if not (claim or standing.elsewhere):
                 return queue.tidy()
             if stopping():
-                cells = f"{standing.done} of {standing.total} cells"
-                raise Interrupted(f"Stopped with {cells} done; the same command goes on from there.")
+                raise standing.stopped()
             if claim:
                 yield from _attempt(queue, claim, stopping, checkpoint_every)
                 clean_up(device)
@@ -84,6 +86,7 @@ class Queue:
     """The cells of a sweep, and which of them are left."""
 
     def __init__(self, configs: Sequence[RunConfig], results: Path, device: torch.device, retry_failed: bool) -> None:
+        check_precisions(configs, device)
         self.cells = {config.hash: config for config in configs}
         self.device, self.results, self.book = device, results, Results(results)
         self.directory = claims.directory_of(results)
@@ -101,19 +104,27 @@ class Queue:
     def next(self) -> tuple[claims.Claim | None, Standing]:
         """Claim an ensemble: one that was saved, or else the first of a plan of what is left; None where nothing is."""
         with locked(self.results):
-            taken = claims.held(self.directory)
-            self.book.refresh()  # after the claims: one given up since then has its rows in here
-            left = {run: config for run, config in self.cells.items() if not self.finished(run)}
-            free = {run: config for run, config in left.items() if run not in taken}
+            left, free, taken = self.look()
             members = next((m for m in claims.unfinished(self.directory) if self._adopts(m, free, taken)), None)
             if members is None and free:
                 members = tuple(c.hash for c in plan(list(free.values()), self.device, limits=self.limits)[0])
             claim = claims.take(self.directory, members) if members else None
+        return claim, self.standing(left, free)
+
+    def look(self) -> tuple[Cells, Cells, set[str]]:
+        """The cells that are not finished, those of them that nobody trains, and all that is in training."""
+        taken = claims.held(self.directory)
+        self.book.refresh()  # after the claims: one given up since then has its rows in here
+        left = {run: config for run, config in self.cells.items() if not self.finished(run)}
+        return left, {run: config for run, config in left.items() if run not in taken}, taken
+
+    def standing(self, left: Cells, free: Cells) -> Standing:
+        """How far it is, where these cells are not finished, and these not even in training."""
         done = len(self.cells.keys() & self.book.scored)
         failed, elsewhere = len(self.cells) - len(left) - done, len(left) - len(free)
-        return claim, Standing(len(self.cells), done, failed, elsewhere, sum(map(work, free.values())))
+        return Standing(len(self.cells), done, failed, elsewhere, sum(map(work, free.values())))
 
-    def _adopts(self, members: tuple[str, ...], free: dict[str, RunConfig], taken: set[str]) -> bool:
+    def _adopts(self, members: tuple[str, ...], free: Cells, taken: set[str]) -> bool:
         ours = all(run in self.cells and run not in taken for run in members)
         return ours and any(run in free for run in members)
 
@@ -137,4 +148,4 @@ def _attempt(queue: Queue, claim: claims.Claim, stopping: Callable[[], bool], ev
         if isinstance(event, TooLarge):
             queue.limits[group_of(configs[0])] = event.half
             claim.forget()
-        yield event.notice if isinstance(event, TooLarge) else event
+        yield event

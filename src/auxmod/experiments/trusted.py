@@ -33,10 +33,10 @@ def check_row(row: Json, where: str) -> Json:
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     require(config.hash == row["hash"], f"{where} has the configuration of another run than its hash: {_REMEDY}.")
+    kinds = {"scores": _is_object, "validation": _is_share, "curve": _is_list, "failed": _is_sentence}
+    _check(row, where, kinds | {"provenance": _is_object})
     if "scores" in row:
-        require(isinstance(row["scores"], dict), _odd(where, "scores", row["scores"]))
         check_scores(row["scores"], where)
-    _check(row, where, {"validation": _is_share, "curve": _is_list, "provenance": _is_object, "failed": _is_sentence})
     check_curve([check_point(point, where) for point in row.get("curve", [])], where)
     _check(row.get("provenance", {}), where, {"seconds": _is_number})
     return row
@@ -88,11 +88,8 @@ def check_origin(made: Json, where: object) -> Json:
 def _check(value: Json, where: object, kinds: dict[str, Callable[[Any], bool]]) -> None:
     for name, fits in kinds.items():
         if name in value and not fits(value[name]):
-            raise UserError(_odd(where, name, value[name]))
-
-
-def _odd(where: object, name: str, value: Any) -> str:
-    return f"{where} says that {name!r} is {value!r:.60}, which it cannot be: {_REMEDY}."
+            said = f"{where} says that {name!r} is {value[name]!r:.60}"
+            raise UserError(f"{said}, which it cannot be: {_REMEDY}.")
 
 
 def _is_number(value: Any) -> bool:

@@ -28,10 +28,14 @@ def resolve_device(name: str) -> torch.device:
 
 
 def resolve_precision(precision: Precision, device: torch.device) -> str:
-    """`auto` is the fastest that loses no accuracy (docs/performance.md): fp16 on a GPU, fp32 on a CPU."""
+    """`auto` is the fastest that loses no accuracy (docs/performance.md): fp16 on a GPU, fp32 on a CPU.
+
+    A GPU that is not of this machine, but of a cluster, counts as one that has half-precision products.
+    """
     if precision == "auto":
-        fast = device.type == "cuda" and torch.cuda.get_device_capability(device) >= (7, 0)  # half-precision products
-        return "fp16" if fast else "fp32"
+        here = device.type == "cuda" and torch.cuda.is_available()
+        slow = device.type == "cpu" or (here and torch.cuda.get_device_capability(device) < (7, 0))
+        return "fp32" if slow else "fp16"
     require(
         precision != "tf32" or device.type == "cuda",
         "--precision tf32 is a mode of CUDA devices: use fp32 on a CPU.",

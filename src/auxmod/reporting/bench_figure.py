@@ -1,8 +1,8 @@
-"""A benchmark's JSON as a figure: what a step costs against N, and against the number of members E."""
+"""A benchmark's JSON as a table and a figure: what a step costs against N, and against the number of members E."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,27 @@ CURVES = {
     "floor": "arithmetic at the measured matrix rate",
 }
 """What is drawn against N, and its name in the legend."""
+COSTS = ("case", "ms a step, a member", "plain, compile + AMP", "faster", "than eager fp32", "× the floor", "GiB")
+"""The columns of the table."""
+
+
+def costs(result: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """The benchmark in words, a row a case; – is what was not measured."""
+
+    def word(value: float | None, form: str) -> str:
+        return "–" if value is None else format(value, form)
+
+    for row in result["rows"]:
+        models = "one model" if row["members"] == 1 else f"{row['members']} models at once"
+        yield (
+            f"N = {row['n']}, {models}",
+            word(row["ours"]["ms"], ".2f"),
+            word((row["plain_compiled"] or {}).get("ms"), ".1f"),
+            word(row["faster_than_compiled"], ".1f") + "×",
+            word(row["faster_than_eager"], ".1f") + "×",
+            word(row["floor_ratio"], ".1f"),
+            word(row["peak_bytes"] and row["peak_bytes"] / 2**30, ".1f"),
+        )
 
 
 def check(path: Path) -> None:
@@ -43,12 +64,13 @@ def figure(result: Mapping[str, Any]) -> Any:
     left, right = out.subplots(1, 2, sharey=True)
     fewest, smallest = _smallest(result)
     for key, points in against_n(result).items():
-        left.plot(*zip(*points, strict=True), **_look(key), label=CURVES[key])
+        _line(left, points, key, label=CURVES[key])
     for number, n in enumerate(sorted({row["n"] for row in rows}), len(CURVES)):
         several = [row for row in rows if row["n"] == n]
         if len(several) > 1:
-            _line(right, "members", several, "ours", label=f"auxmod, N = {n}", color=f"C{number}")
-            _line(right, "members", several, "floor", color=f"C{number}")
+            ours, floor = ([(row["members"], _milliseconds(row, key)) for row in several] for key in ("ours", "floor"))
+            _line(right, ours, "ours", label=f"auxmod, N = {n}", color=f"C{number}")
+            _line(right, floor, "floor", color=f"C{number}")
     _frame(
         left, "terms N", "one model" if fewest == 1 else f"ensembles of E = {fewest}", {row["n"] for row in smallest}
     )
@@ -77,13 +99,9 @@ def _milliseconds(row: Row, key: str) -> float:
     return float(row["ours"]["ms"] / row["floor_ratio"] if key == "floor" else row[key]["ms"])
 
 
-def _line(axes: Any, across: str, rows: Iterable[Row], key: str, **style: Any) -> None:
-    points = [(row[across], _milliseconds(row, key)) for row in rows]
-    axes.plot([x for x, _ in points], [y for _, y in points], **_look(key), **style)
-
-
-def _look(key: str) -> dict[str, Any]:
-    return {"linestyle": ":"} if key == "floor" else {"marker": "o"}
+def _line(axes: Any, points: Iterable[tuple[int, float]], key: str, **style: Any) -> None:
+    look = {"linestyle": ":"} if key == "floor" else {"marker": "o"}
+    axes.plot(*zip(*points, strict=True), **look, **style)
 
 
 def _frame(axes: Any, label: str, title: str, ticks: Iterable[int]) -> None:

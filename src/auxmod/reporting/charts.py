@@ -6,6 +6,7 @@ The numbers are those of the matplotlib figures. No text of a user's file goes i
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -98,7 +99,8 @@ def gap() -> Chart:
         line(list(zip(sizes, values, strict=True)), f"q = {q}", line={"color": shade, "width": 2.5})
         for (q, values), shade in zip(curves.items(), BLUES, strict=True)
     ]
-    ticks = {"type": "log", "tickvals": [1, *theory_figures.SIZES]}
+    last = theory_figures.SIZES[-1]
+    ticks = {"type": "log", "tickvals": [1, *theory_figures.SIZES], "range": [0, math.log10(1.02 * last)]}
     return chart(traces, x="terms N", y="(1 − 1/q)ᴺ", xaxis=ticks, yaxis={"range": [0, 1.03]})
 
 
@@ -168,7 +170,9 @@ def histogram(edges: Sequence[float], counts: Sequence[int]) -> Chart:
     width = edges[1] - edges[0]
     trace = {"type": "bar", "x": middle, "y": counts, "width": width, "marker": {"color": COLOURS["aux"]}}
     trace["hovertemplate"] = "%{x:.3f} of q: %{y} answers<extra></extra>"
-    return chart([trace], x="error, as a share of q", y="answers", yaxis={"type": "log", "dtick": 1}, bargap=0)
+    high = math.log10(max(10, *counts)) + 0.1
+    axis = {"type": "log", "dtick": 1, "range": [-0.2, high]}  # from below 1: a bar of one answer is seen, and so is 1
+    return chart([trace], x="error, as a share of q", y="answers", yaxis=axis, bargap=0)
 
 
 def plane(points: Sequence[Sequence[float]], phase: Sequence[float], names: Sequence[int], circle: bool) -> Chart:

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from auxmod.errors import require
-from auxmod.reporting import tables
+from auxmod.reporting import curves, heatmaps, tables, theory_figures
 from auxmod.reporting.looks import COLOURS, FAINT, INK, PALE, TITLE, blank, clean
 from auxmod.reporting.render import amount
 from auxmod.reporting.results import Index
@@ -27,42 +28,6 @@ def draw(item: str, preset: str, stored: Index) -> Figure:
     """A figure by its item's name."""
     require(item in FIGURES, f"There is no figure {item!r}; choose one of {', '.join(FIGURES)}.")
     return FIGURES[item](preset, stored)
-
-
-def _headline(_: str, stored: Index) -> Figure:
-    from auxmod.reporting import curves
-
-    return curves.headline_figure(stored)
-
-
-def _gap(_: str, __: Index) -> Figure:
-    from auxmod.reporting import theory_figures
-
-    return theory_figures.gap_figure()
-
-
-def _rho(_: str, __: Index) -> Figure:
-    from auxmod.reporting import theory_figures
-
-    return theory_figures.rho_figure(64, 433)
-
-
-def _grid(preset: str, stored: Index) -> Figure:
-    from auxmod.reporting import heatmaps
-
-    return heatmaps.grid_figure(preset, stored)
-
-
-def _redbox(preset: str, stored: Index) -> Figure:
-    from auxmod.reporting import heatmaps
-
-    return heatmaps.redbox_figure(preset, stored)
-
-
-def _curves(preset: str, stored: Index) -> Figure:
-    from auxmod.reporting import curves
-
-    return curves.equal_figure(preset, stored)
 
 
 # ---- the 16 configurations --------------------------------------------------------------------------------
@@ -134,16 +99,6 @@ def _legend(figure: Figure, cells: Sequence[Cell]) -> None:
 # ---- Table 1 as a picture ---------------------------------------------------------------------------------
 
 
-def table1a_figure(preset: str, stored: Index) -> Figure:
-    """Table 1a, setting by setting."""
-    return _comparison("table1a", preset, stored)
-
-
-def table1b_figure(preset: str, stored: Index) -> Figure:
-    """Table 1b, setting by setting."""
-    return _comparison("table1b", preset, stored)
-
-
 def _comparison(item: str, preset: str, stored: Index) -> Figure:
     """Both methods, ours beside the paper's: a panel for each number of samples."""
     table = tables.build(item, preset, stored)
@@ -179,14 +134,14 @@ def _dot(axes: Axes, y: float, cell: Cell) -> None:
 
 
 FIGURES: dict[str, Callable[[str, Index], Figure]] = {
-    "gap": _gap,
-    "rho": _rho,
+    "gap": lambda _, __: theory_figures.gap_figure(),
+    "rho": lambda _, __: theory_figures.rho_figure(64, 433),
     "configs": configs_figure,
-    "grid": _grid,
-    "redbox": _redbox,
-    "curves": _curves,
-    "table1a": table1a_figure,
-    "table1b": table1b_figure,
-    "headline": _headline,
+    "grid": heatmaps.grid_figure,
+    "redbox": heatmaps.redbox_figure,
+    "curves": curves.equal_figure,
+    "table1a": functools.partial(_comparison, "table1a"),
+    "table1b": functools.partial(_comparison, "table1b"),
+    "headline": lambda _, stored: curves.headline_figure(stored),
 }
 """By the names of their items."""

@@ -12,12 +12,12 @@ from auxmod.experiments import presets, recipes
 from auxmod.problem import theory
 from auxmod.reporting import results
 from auxmod.reporting.looks import FAINT, INK, blank
+from auxmod.reporting.theory_figures import KS, RS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-KS, RS = range(2, 11), [r / 10 for r in range(1, 10)]
 BOX = (0.8, 1.2)
 """The values of ρ that the box holds: the paper's Figure 3."""
 RED = "#d1242f"
@@ -76,6 +76,7 @@ def heatmap(axes: Axes, grid: Grid, *, fontsize: float, chosen: tuple[int, float
     from matplotlib.colors import Normalize
     from matplotlib.patches import Rectangle
 
+    large = fontsize > 8
     style: dict[str, Any] = {"origin": "lower", "aspect": "auto", "extent": (1.5, 10.5, 0.05, 0.95)}
     image = axes.imshow(np.ma.masked_invalid(grid), cmap="viridis", norm=Normalize(0, 100), **style)
     for (row, column), value in np.ndenumerate(grid):
@@ -83,18 +84,11 @@ def heatmap(axes: Axes, grid: Grid, *, fontsize: float, chosen: tuple[int, float
         if np.isnan(value):
             axes.add_patch(Rectangle((k - 0.5, r - 0.05), 1, 0.1, **HATCHED))
             continue
-        text = f"{value:.1f}" if fontsize > 8 else f"{value:.0f}"
-        axes.text(k, r, text, ha="center", va="center", fontsize=fontsize, color=INK if value > 60 else "white")
-    axes.plot(
-        *_outline(), color=RED, linewidth=1.9 if fontsize > 8 else 1.4, solid_capstyle="projecting", clip_on=False
-    )
-    ring: dict[str, Any] = {
-        "marker": "s",
-        "markerfacecolor": "none",
-        "markeredgecolor": "white",
-        "markeredgewidth": 1.3,
-    }
-    axes.plot([chosen[0]], [chosen[1]], linestyle="none", markersize=2.6 * fontsize, **ring)
+        ink = INK if value > 60 else "white"
+        axes.text(k, r, f"{value:.{int(large)}f}", ha="center", va="center", fontsize=fontsize, color=ink)
+    axes.plot(*_outline(), color=RED, linewidth=1.9 if large else 1.4, solid_capstyle="projecting", clip_on=False)
+    ring: dict[str, Any] = {"marker": "s", "markerfacecolor": "none", "markeredgecolor": "white"}
+    axes.plot(*chosen, linestyle="none", markersize=2.6 * fontsize, markeredgewidth=1.3, **ring)
     axes.set(xlim=(1.5, 10.5), ylim=(0.05, 0.95), xticks=KS, yticks=RS)
     axes.tick_params(length=0, labelsize=max(6.5, fontsize), colors=INK)
     axes.spines[:].set_visible(False)

@@ -1,6 +1,10 @@
 """The parts of README.md and docs/ that are made from results/: `make pages` writes them, a test holds them to it.
 
 No number on a page is typed: each block names what makes it, and is replaced as a whole.
+
+    <!-- generated: auxmod theory --paper-errors --markdown -->
+    …
+    <!-- /generated -->
 """
 
 from __future__ import annotations
@@ -9,30 +13,22 @@ import json
 import statistics
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from auxmod.errors import require
 from auxmod.files import read_lines
-from auxmod.reporting import bench_figure, curves, docs, errata, looks, render, research, tables
+from auxmod.reporting import bench_figure, curves, errata, looks, render, research, tables
 from auxmod.reporting import results as stored
 from auxmod.reporting.research import markdown
+
+END = "<!-- /generated -->"
 
 
 def speed(results: Path) -> str:
     """What a training step costs, from `auxmod bench`."""
     bench = json.loads((results / "bench-h200.json").read_text())
     made, evaluation = bench["provenance"], bench["evaluation"]
-    columns = ("case", "ms a step, a member", "plain, compile + AMP", "faster", "than eager fp32", "× the floor", "GiB")
-    rows = (
-        (
-            f"N = {row['n']}, {'one model' if row['members'] == 1 else str(row['members']) + ' models at once'}",
-            f"{row['ours']['ms']:.2f}",
-            f"{row['plain_compiled']['ms']:.1f}",
-            f"**{row['faster_than_compiled']:.1f}×**",
-            f"{row['faster_than_eager']:.1f}×",
-            f"{row['floor_ratio']:.1f}",
-            f"{row['peak_bytes'] / 2**30:.1f}",
-        )
-        for row in bench["rows"]
-    )
+    rows = ([*row[:3], f"**{row[3]}**", *row[4:]] for row in bench_figure.costs(bench))
     (precision, rate), *_ = bench["matrix_tflops"].items()
     longest = max(row["prepare_seconds"] for row in bench["rows"])
     note = (
@@ -41,16 +37,17 @@ def speed(results: Path) -> str:
         f"took {longest:.0f} s at most, once a shape; evaluating a million samples at N = {evaluation['n']} takes "
         f"{evaluation['seconds_per_million']:.1f} s."
     )
-    return f"{markdown(columns, rows)}\n\n{note}"
+    return f"{markdown(bench_figure.COSTS, rows)}\n\n{note}"
 
 
 def precision(results: Path) -> str:
     """Accuracy of each precision over seeds, from a sweep."""
-    groups: dict[tuple[int, int, str], list[float]] = {}
+    groups: dict[tuple[int, int, str], list[Any]] = {}
     for row in read_lines(results / "precision-h200.jsonl"):
         config = row["config"]
         key = config["problem"]["n"], config["problem"]["q"], config["training"]["precision"]
-        groups.setdefault(key, []).append(100 * row["scores"]["match"])
+        groups.setdefault(key, []).append(row["scores"])
+    matches = {key: [100 * scores["match"] for scores in group] for key, group in groups.items()}
     columns = ("case", "precision", "match accuracy (%)", "seeds", "less than fp32", "chance (%)")
     rows = (
         (
@@ -58,10 +55,10 @@ def precision(results: Path) -> str:
             name,
             f"{statistics.fmean(values):.1f} ± {statistics.stdev(values):.1f}",
             str(len(values)),
-            f"{statistics.fmean(groups[n, q, 'fp32']) - statistics.fmean(values):.2f}",
-            f"{100 * row['scores']['chance']:.1f}",
+            f"{statistics.fmean(matches[n, q, 'fp32']) - statistics.fmean(values):.2f}",
+            f"{100 * groups[n, q, name][0]['chance']:.1f}",
         )
-        for (n, q, name), values in groups.items()
+        for (n, q, name), values in matches.items()
     )
     made = row["provenance"]
     setting = f"{config['training']['samples']:,} samples, {config['training']['epochs']} epochs, "
@@ -120,12 +117,24 @@ def stale(root: Path, write: bool = False) -> list[str]:
     for name, marker, make in BLOCKS:
         path = root / name
         before = path.read_text(encoding="utf-8")
-        after = docs.replace_block(before, marker, make(root / "results"))
+        after = replace_block(before, marker, make(root / "results"))
         if after != before:
             found.append(f"{name}: {marker}")
             if write:
                 path.write_text(after, encoding="utf-8")
     return found
+
+
+def replace_block(text: str, command: str, body: str) -> str:
+    """The document ``text`` with what lies between ``command``'s markers replaced by ``body``."""
+    start = f"<!-- generated: {command} -->"
+    before, found, rest = text.partition(start)
+    _, ended, after = rest.partition(END)
+    require(
+        bool(found and ended) and start not in rest,
+        f"The document needs one block that begins with {start} and ends with {END}.",
+    )
+    return f"{before}{start}\n\n{body.strip()}\n\n{END}{after}"
 
 
 def draw(root: Path) -> None:

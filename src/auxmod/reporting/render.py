@@ -35,6 +35,11 @@ class Layout:
     labels: int
     """How many columns, from the left, say what a row is."""
 
+    @property
+    def groups(self) -> list[tuple[str, int]]:
+        """Groups of columns side by side, and how wide each is."""
+        return [(name, len(list(run))) for name, run in itertools.groupby(head[0] for head in self.heads)]
+
 
 def layout(table: Table) -> Layout:
     """A table's cells in rows and columns."""
@@ -118,9 +123,8 @@ def markdown(table: Table) -> str:
 def latex(table: Table) -> str:
     """A booktabs table, groups of columns under a rule."""
     page = layout(table)
-    groups = [(name, len(list(run))) for name, run in itertools.groupby(head[0] for head in page.heads)]
     top, rules, at = [], [], 1
-    for name, width in groups:
+    for name, width in page.groups:
         top.append(f"\\multicolumn{{{width}}}{{c}}{{{_tex(name)}}}" if name else " & ".join([""] * width))
         rules += [f"\\cmidrule(lr){{{at}-{at + width - 1}}}"] if name and width > 1 else []
         at += width

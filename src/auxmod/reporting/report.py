@@ -9,7 +9,7 @@ from typing import Any
 
 from auxmod.experiments.catalogue import Entry
 from auxmod.files import read_json
-from auxmod.reporting import charts, results, stored_runs, tables, webpage
+from auxmod.reporting import bench_figure, charts, results, stored_runs, tables, webpage
 from auxmod.reporting.render import amount, layout
 from auxmod.reporting.tables import NEAR, Cell, Table
 
@@ -84,7 +84,8 @@ def tiles(made: Sequence[Table], entries: Sequence[Entry], benches: Sequence[Any
     yield f"{counts.get('done', 0):,}", f"runs measured{others}"
     cells = [cell for table in made for cell in table.cells]
     gaps = [cell.difference for cell in cells if cell.difference is not None and cell.facts["metric"] != "gain"]
-    yield f"{sum(cell.ours is not None for cell in cells):,} of {len(cells):,}", "cells of the paper’s tables, run"
+    if run := sum(cell.ours is not None for cell in cells):
+        yield f"{run:,} of {len(cells):,}", "cells of the paper’s tables, run"
     if gaps:
         yield f"{sum(gap >= -NEAR for gap in gaps)} of {len(gaps)}", f"no more than {NEAR:g} points below the paper’s"
     if gains := _gains(made):
@@ -111,38 +112,36 @@ def _gains(made: Sequence[Table]) -> list[float]:
 
 def _words(made: Sequence[Table]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Each table in words, a button for each figure of ours, and what the buttons tell."""
-    cells: list[dict[str, Any]] = []
-    return [_table(table, cells) for table in made], cells
+    told: list[dict[str, Any]] = []
+    return [_table(table, told) for table in made], told
 
 
-def _table(table: Table, cells: list[dict[str, Any]]) -> dict[str, Any]:
-    page = layout(table)
-    rows = []
-    for words, behind in zip(page.rows, page.cells, strict=True):
-        row = []
-        for word, cell, (_, head) in zip(words, behind, page.heads, strict=True):
-            told = cell is not None and head == table.ours
-            row.append({"word": word, **(_tint(cell, head) if cell else {}), **({"cell": len(cells)} if told else {})})
-            cells += [_told(table, cell, word)] if cell and told else []
-        rows.append(row)
+def _table(table: Table, told: list[dict[str, Any]]) -> dict[str, Any]:
+    """A table in words; what its buttons tell is added to ``told``."""
+    page, words = layout(table), _plain(table)
+    for row, behind in zip(words["rows"], page.cells, strict=True):
+        for shown, cell, (_, head) in zip(row, behind, page.heads, strict=True):
+            if cell is None:
+                continue
+            shown |= _tint(cell, head)
+            if head == table.ours:
+                shown["cell"] = len(told)
+                told.append(_told(table, cell, shown["word"]))
     run = sum(cell.ours is not None for cell in table.cells)
     command = f"auxmod reproduce {table.item} --preset {table.preset}"
-    return _plain(table) | {"rows": rows, "run": run, "of": len(table.cells), "command": command}
+    return words | {"run": run, "of": len(table.cells), "command": command}
 
 
 def _plain(table: Table) -> dict[str, Any]:
-    """A table's title, heads and words; heads are groups of columns with a name, and columns."""
+    """A table's title, heads, words and notes; heads are groups of columns with a name, and columns."""
     page = layout(table)
-    groups: list[list[Any]] = []
-    for group, _ in page.heads:
-        if groups and groups[-1][0] == group:
-            groups[-1][1] += 1
-        else:
-            groups.append([group, 1])
-    rows = [[{"word": word} for word in row] for row in page.rows]
-    heads = [name for _, name in page.heads]
-    return {"title": table.title, "groups": groups, "heads": heads, "rows": rows, "labels": page.labels} | {
-        "notes": list(table.notes)
+    return {
+        "title": table.title,
+        "groups": page.groups,
+        "heads": [name for _, name in page.heads],
+        "rows": [[{"word": word} for word in row] for row in page.rows],
+        "labels": page.labels,
+        "notes": list(table.notes),
     }
 
 
@@ -183,25 +182,7 @@ def _benches(store: Path) -> list[dict[str, Any]]:
     return [each for each in found if isinstance(each, dict) and {"rows", "provenance"} <= set(each)]
 
 
-SPEED = ("case", "ms a step, a member", "plain, compile + AMP", "faster", "than eager fp32", "× the floor", "GiB")
-
-
 def _speed(bench: Mapping[str, Any]) -> dict[str, Any]:
-    def word(value: float | None, form: str) -> str:
-        return "–" if value is None else format(value, form)
-
-    rows = []
-    for row in bench["rows"]:
-        compiled, peak = row["plain_compiled"] or {}, row["peak_bytes"]
-        figures = (
-            f"N = {row['n']}, {'one model' if row['members'] == 1 else str(row['members']) + ' models at once'}",
-            word(row["ours"]["ms"], ".2f"),
-            word(compiled.get("ms"), ".1f"),
-            word(row["faster_than_compiled"], ".1f") + "×",
-            word(row["faster_than_eager"], ".1f") + "×",
-            word(row["floor_ratio"], ".1f"),
-            word(None if peak is None else peak / 2**30, ".1f"),
-        )
-        rows.append([{"word": figure} for figure in figures])
+    rows = [[{"word": word} for word in row] for row in bench_figure.costs(bench)]
     title = f"What a training step costs on {bench['provenance']['device']}"
-    return {"title": title, "groups": [], "heads": SPEED, "rows": rows, "labels": 1, "notes": []}
+    return {"title": title, "groups": [], "heads": bench_figure.COSTS, "rows": rows, "labels": 1, "notes": []}

@@ -33,7 +33,6 @@ class Summary:
     count: int
     failed: int
     """Seeds that diverged or could not be run: they are in no mean, and must be said beside it."""
-    chance: float
 
 
 # ---- reading ----------------------------------------------------------------------------------------------
@@ -107,20 +106,21 @@ def _key(config: Mapping[str, Any]) -> str:
 def collect(results: Index, run: RunConfig, tau: float | None = None, asks: int = 1) -> Summary | None:
     """A run's match accuracy, or its τ-accuracy, over its seeds, asked once or often; None where it was not run."""
     rows = find(results, run)
-    scores = [row["scores"] if asks == 1 else row["scores"]["asked"] for row in rows if "scores" in row]
     if not rows:
         return None
+    scores = [row["scores"] for row in rows if "scores" in row]
     try:
-        values = [100 * (s["match"] if tau is None else s["tau"][f"{tau:g}"]) for s in scores]
+        scores = [each if asks == 1 else each["asked"] for each in scores]
+        values = [100 * (each["match"] if tau is None else each["tau"][f"{tau:g}"]) for each in scores]
     except (KeyError, TypeError):
         what = "match accuracy" if tau is None else f"accuracy at τ = {tau:g}"
+        what += "" if asks == 1 else f", asked {asks} times"
         raise UserError(f"A result of run {run.hash} has no {what}: restore its line or delete it.") from None
     return Summary(
         mean=statistics.fmean(values) if values else None,
         std=statistics.stdev(values) if len(values) > 1 else None,
         count=len(values),
         failed=len(rows) - len(values),
-        chance=chance(run, tau),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 import json
 import statistics
@@ -135,7 +136,7 @@ class Grid:
 
 
 def grids(entries: Sequence[Entry]) -> list[Grid]:
-    """Every set of finished runs over at least two K and two r, by embedding, N and q."""
+    """Every set of finished runs over two or more K and r, by embedding, N and q."""
     groups: dict[str, list[Entry]] = {}
     for entry in entries:
         if "scores" in entry.row and entry.settings["k"] is not None:
@@ -150,6 +151,9 @@ def _grid(group: Sequence[Entry]) -> Grid:
     for entry in group:
         pair = entry.settings["k"], round(entry.settings["r"], 6)
         found.setdefault(pair, []).append(100 * entry.row["scores"]["match"])
+    for side in (1, 0):  # an r that a single K was run with, as a search draws them, is no row; nor such a K a column
+        shared = collections.Counter(pair[side] for pair in found)
+        found = {pair: values for pair, values in found.items() if shared[pair[side]] > 1}
     ks, rs = sorted({k for k, _ in found}), sorted({r for _, r in found})
     settings = {name: value for name, value in group[0].settings.items() if name not in PAIR}
     return Grid(settings, ks, rs, found, 100 * group[0].row["scores"]["chance"])

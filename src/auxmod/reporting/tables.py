@@ -6,7 +6,6 @@ A cell that was not run has no figure of ours, and is never filled from elsewher
 
 from __future__ import annotations
 
-import itertools
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from auxmod.errors import require
 from auxmod.experiments import recipes
 from auxmod.experiments.presets import with_preset
 from auxmod.experiments.recipes import RECIPES, Wanted
+from auxmod.problem import theory
 from auxmod.reporting import published, results
 from auxmod.settings import flatten
 
@@ -107,7 +107,9 @@ class Table:
 def build(item: str, preset: str, stored: results.Index, samples: Sequence[int] = ()) -> Table:
     """A table from stored results, at the paper's numbers of training samples or at these."""
     require(item in TITLES, f"There is no table {item!r}; choose one of {', '.join(TITLES)}, all.")
-    return {"gap": _gap, "rho": _rho}[item]() if item in ("gap", "rho") else _of_runs(item, preset, stored, samples)
+    if item in ("gap", "rho"):
+        return _gap() if item == "gap" else _rho()
+    return _of_runs(item, preset, stored, samples)
 
 
 def tables(item: str, presets: Sequence[str], stored: results.Index, samples: Sequence[int] = ()) -> list[Table]:
@@ -142,8 +144,7 @@ def _of_runs(item: str, preset: str, stored: results.Index, samples: Sequence[in
         samples = (recipes.SMALL, recipes.LARGE)  # ours is at 100K, the paper's at 1M: never side by side
     asked = list(RECIPES[item](preset, **({"samples": samples} if samples else {})))
     down, across = _SHAPES[item]
-    own = {"table3": _spreads, "beyond": _beyond}.get(item)
-    cells = list(own(asked, stored) if own else _cells(item, asked, stored))
+    cells = list(_spreads(asked, stored) if item == "table3" else _cells(item, asked, stored))
     if across == "k":
         embeddings = list(recipes.SIZES)
         cells.sort(key=lambda cell: (embeddings.index(cell.facts["embedding"]), *_values(cell, "n", "q", "r", "k")))
@@ -153,16 +154,31 @@ def _of_runs(item: str, preset: str, stored: results.Index, samples: Sequence[in
 
 
 def _cells(item: str, asked: Iterable[Wanted], stored: results.Index) -> Iterator[Cell]:
+    for want, tau, asks in _questions(item, asked):
+        facts = _facts(item, want)
+        paper = _paper(item, facts, tau) if asks == 1 else None
+        if item == "beyond":
+            facts |= {"metric": "match" if tau is None else f"τ = {tau:g}", "asks": asks}
+        else:
+            facts |= {"metric": "match" if tau is None else "tau", "tau": tau}
+        yield _cell(facts, paper, stored, want.run, tau, asks)
+
+
+def _questions(item: str, asked: Iterable[Wanted]) -> list[tuple[Wanted, float | None, int]]:
+    """What is asked of each run: match or a τ, once or often with the answers averaged."""
     once: dict[RunConfig, Wanted] = {}  # where a preset draws `expected` already, that column would say aux again
     for want in asked:
         once.setdefault(want.run, want)
-    for tau in sorted(published.TAUS) if item == "table2" else [None]:
-        for want in once.values():
-            facts = _facts(item, want) | {"metric": "match" if tau is None else "tau", "tau": tau}
-            paper = published.find(
-                _source(item, want), **{name: v for name, v in facts.items() if name in _found_by(item)}
-            )
-            yield _cell(facts, paper, results.collect(stored, want.run, tau), results.chance(want.run, tau))
+    if item == "table2":
+        return [(want, tau, 1) for tau in sorted(published.TAUS) for want in once.values()]
+    if item == "beyond":
+        taus = {(case.embedding, case.size, case.samples): case.tau for case in recipes.CASES}
+        return [(want, taus[_case(run)], asks) for run, want in once.items() for asks in (1, recipes.ASKS)]
+    return [(want, None, 1) for want in once.values()]
+
+
+def _case(run: RunConfig) -> tuple[str, tuple[int, int], int]:
+    return run.model.embedding, (run.problem.n, run.problem.q), run.training.samples
 
 
 def _facts(item: str, want: Wanted) -> Facts:
@@ -175,17 +191,12 @@ def _facts(item: str, want: Wanted) -> Facts:
     return facts | {name: own[name] for name in more.get(item, ())}
 
 
-def _found_by(item: str) -> set[str]:
-    """The facts by which a figure of the paper is found."""
-    switches = recipes.SWITCHES if item == "configs" else ()
-    return {"embedding", "n", "q", "samples", "method", "metric", "tau", *switches}
-
-
-def _source(item: str, want: Wanted) -> str:
-    """Which of the paper's tables has the figure: the trials are on cells of Table 1."""
-    if item not in ("setup", "knobs"):
-        return item
-    return "table1a" if want.run.model.embedding == "token" else "table1b"
+def _paper(item: str, facts: Facts, tau: float | None) -> float | None:
+    """The paper's figure; what is tried past its tables is tried on cells of its Tables 1 and 2."""
+    if item in ("setup", "knobs", "beyond"):
+        item = "table1a" if facts["embedding"] == "token" else "table1b" if tau is None else "table2"
+    names = ["embedding", "n", "q", "samples", "method", *(recipes.SWITCHES if item == "configs" else ())]
+    return published.find(item, tau=tau, **{name: facts[name] for name in names})
 
 
 def _departure(run: RunConfig) -> str:
@@ -197,7 +208,10 @@ def _departure(run: RunConfig) -> str:
     return ", ".join(words) or "nothing"
 
 
-def _cell(facts: Facts, paper: float | None, found: results.Summary | None, chance: float) -> Cell:
+def _cell(
+    facts: Facts, paper: float | None, stored: results.Index, run: RunConfig, tau: float | None = None, asks: int = 1
+) -> Cell:
+    found, chance = results.collect(stored, run, tau, asks), results.chance(run, tau)
     if found is None:
         return Cell(facts=facts, paper=paper, chance=chance)
     figures: Facts = {"ours": found.mean, "std": found.std, "count": found.count, "failed": found.failed}
@@ -233,59 +247,38 @@ def _values(cell: Cell, *names: str) -> tuple[Any, ...]:
     return tuple(cell.facts[name] for name in names)
 
 
-# ---- past the paper ---------------------------------------------------------------------------------------
-
-
-def _beyond(asked: Iterable[Wanted], stored: results.Index) -> Iterator[Cell]:
-    """Each case at its own τ, or by match; asked once, and asked often with the answers averaged."""
-    taus = {(case.embedding, case.size, case.samples): case.tau for case in recipes.CASES}
-    for want, asks in itertools.product(asked, (1, recipes.ASKS)):
-        facts = _facts("beyond", want)
-        tau = taus[facts["embedding"], (facts["n"], facts["q"]), facts["samples"]]
-        known = {name: value for name, value in facts.items() if name in _found_by("beyond")}
-        table = "table1a" if facts["embedding"] == "token" else "table1b" if tau is None else "table2"
-        paper = published.find(table, **known, metric="match" if tau is None else "tau", tau=tau) if asks == 1 else None
-        facts |= {"metric": "match" if tau is None else f"τ = {tau:g}", "asks": asks}
-        yield _cell(facts, paper, results.collect(stored, want.run, tau, asks), results.chance(want.run, tau))
-
-
 # ---- Table 3 ----------------------------------------------------------------------------------------------
 
 
 def _spreads(asked: Iterable[Wanted], stored: results.Index) -> Iterator[Cell]:
-    groups: dict[tuple[Any, ...], list[Wanted]] = {}
+    names, groups = _SHAPES["table3"][0], dict[tuple[Any, ...], list[Wanted]]()
     for want in asked:
         facts = _facts("table3", want)
-        groups.setdefault(tuple(facts[name] for name in _SHAPES["table3"][0]), []).append(want)
+        groups.setdefault(tuple(facts[name] for name in names), []).append(want)
     for key, wants in groups.items():
-        yield from _spread(dict(zip(_SHAPES["table3"][0], key, strict=True)), wants, stored)
+        yield from _spread(dict(zip(names, key, strict=True)), wants, stored)
 
 
-def _spread(setting: Facts, wants: Iterable[Wanted], stored: results.Index) -> Iterator[Cell]:
-    """Least, mean and greatest accuracy over all the pairs, the baseline, and the mean's gain over it.
+def _spread(setting: Facts, wants: Sequence[Wanted], stored: results.Index) -> Iterator[Cell]:
+    """The baseline; least, mean and greatest accuracy over all the pairs; and the mean's gain over the baseline.
 
     Of a grid that was run in part, the spread would mislead: it counts as not run.
     """
-    found = {want: results.collect(stored, want.run) for want in wants}
-    pairs = [summary.mean if summary else None for want, summary in found.items() if want.variant == "aux"]
-    means = [mean for mean in pairs if mean is not None]
-    whole = len(means) == len(pairs)
-    baseline, base = next((want, summary) for want, summary in found.items() if want.variant == "sparse")
-    mean, below = statistics.fmean(means) if whole else None, base.mean if base else None
-    figures = {
-        "min": min(means) if whole else None,
-        "mean": mean,
-        "max": max(means) if whole else None,
-        "gain": None if mean is None or below is None else mean - below,
-    }
-    chance = results.chance(baseline.run)
+    (baseline,) = (want.run for want in wants if want.variant == "sparse")
     facts = setting | {"method": "sparse", "metric": "match"}
-    yield _cell(facts | {"statistic": "sparse"}, published.find("table3", **facts), base, chance)
+    base = _cell(facts | {"statistic": "sparse"}, published.find("table3", **facts), stored, baseline)
+    yield base
+    pairs = [results.collect(stored, want.run) for want in wants if want.variant == "aux"]
+    means = [found.mean for found in pairs if found and found.mean is not None]
+    figures: dict[str, float | None] = dict.fromkeys(("min", "mean", "max", "gain"))
+    if len(means) == len(pairs):
+        figures |= {"min": min(means), "mean": statistics.fmean(means), "max": max(means)}
+        figures["gain"] = None if base.ours is None else statistics.fmean(means) - base.ours
     for name, ours in figures.items():
         gain = name == "gain"
         facts = setting | {"method": "aux", "metric": "gain" if gain else "match"}
         paper = published.find("table3", **facts, statistic=None if gain else name)
-        told: Facts = {"ours": ours, "count": len(means), "chance": None if gain else chance}
+        told: Facts = {"ours": ours, "count": len(means), "chance": None if gain else base.chance}
         yield Cell(facts=facts | {"statistic": name}, paper=paper, **told)
 
 
@@ -293,8 +286,6 @@ def _spread(setting: Facts, wants: Iterable[Wanted], stored: results.Index) -> I
 
 
 def _gap() -> Table:
-    from auxmod.problem import theory
-
     cells = [
         Cell(facts={"n": n, "q": q, "metric": "bound"}, paper=value, ours=theory.gap_bound(n, q))
         for n, line in published.GAP.items()
@@ -304,8 +295,6 @@ def _gap() -> Table:
 
 
 def _rho() -> Table:
-    from auxmod.problem import theory
-
     pairs = sorted(recipes.GRID, key=lambda pair: (pair[1], pair[0]))
     cells = [Cell(facts={"k": k, "r": r, "metric": "rho"}, ours=theory.rho((1, k), (1 - r, r))) for k, r in pairs]
     return Table(item="rho", preset=None, down=("r",), across="k", cells=cells, ours="ρ", digits=3)

@@ -43,16 +43,19 @@ def figures(n: int, q: int, moduli: theory.Moduli, weights: theory.Weights, fill
 
 def gap_curves(moduli: Sequence[int] = (5, 17, 47, 113, 433, 3329)) -> tuple[list[int], dict[int, list[float]]]:
     """Numbers of terms, and (1−1/q)^N at each of them for several q."""
-    sizes = [int(n) for n in np.unique(np.geomspace(1, SIZES[-1], 60).astype(int))]
+    sizes = [int(n) for n in np.unique(np.geomspace(1, SIZES[-1], 60).round().astype(int))]
     return sizes, {q: [theory.gap_bound(n, q) for n in sizes] for q in moduli}
 
 
 def gap_figure() -> Figure:
     """(1−1/q)^N against N for several q (Figure 1a), beside what the training law allows."""
     figure = blank(9.6, 4.0)
+    from matplotlib import colormaps  # after `blank`, which has the sentence for where it is missing
+
     left, right = figure.subplots(1, 2, sharex=True)
     sizes, curves = gap_curves()
-    for (q, values), shade in zip(curves.items(), _shades(len(curves)), strict=True):
+    shades = colormaps["Blues"](np.linspace(0.4, 1.0, len(curves)))
+    for (q, values), shade in zip(curves.items(), shades, strict=True):
         left.plot(sizes, values, color=shade, linewidth=2)
         _label_line(left, sizes, values, f"q = {q}", shade)
     left.set(ylim=(0, 1.03), ylabel="(1 − 1/q)ᴺ", title="The bound as printed: ε = 1, δ = 0")
@@ -61,7 +64,8 @@ def gap_figure() -> Figure:
     right.fill_between(sizes, 0.5, ceiling, color=COLOURS["sparse"], alpha=0.12, linewidth=0)
     right.set(yscale="log", ylim=(0.5, 50), ylabel="test risk / training risk")
     right.set_title("What sparse training allows, every q")
-    right.annotate("largest: $C_N=\\sum_{k\\leq N}1/\\sqrt{k}$", (12, 5.6), (1.3, 16), color=INK, arrowprops=_arrow())
+    arrow = {"arrowstyle": "-", "color": FAINT, "linewidth": 1}
+    right.annotate("largest: $C_N=\\sum_{k\\leq N}1/\\sqrt{k}$", (12, 5.6), (1.3, 16), color=INK, arrowprops=arrow)
     right.set_yticks(ticks := [0.5, 1, 2, 5, 10, 20, 50], [f"{tick:g}" for tick in ticks])
     for axes in (left, right):
         axes.set_xscale("log", base=2)
@@ -185,16 +189,3 @@ def _mixture_name(moduli: theory.Moduli, weights: theory.Weights) -> str:
     if len(moduli) == 2:
         return f"K = {moduli[1]}, r = {weights[1]:g}"
     return ", ".join(map(str, moduli))
-
-
-# ---- looks ------------------------------------------------------------------------------------------------
-
-
-def _shades(count: int) -> list[Any]:
-    from matplotlib import colormaps
-
-    return [colormaps["Blues"](x) for x in np.linspace(0.4, 1.0, count)]
-
-
-def _arrow() -> dict[str, Any]:
-    return {"arrowstyle": "-", "color": FAINT, "linewidth": 1}

@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -48,6 +48,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+NEWS, ANSWER = "/api/news", "/api/answer"
 Reply = tuple[str, bytes]
 """A kind of content, and the content."""
 
@@ -70,8 +71,6 @@ class Server(ThreadingHTTPServer):
         self.host, self.port = host, int(self.socket.getsockname()[1])
         self.gate = gate_of(host, self.port, secrets.token_urlsafe(24))
         self.static = pages()
-        self.gets: Mapping[str, Callable[[str], Reply]] = {"/api/news": self.news}
-        self.posts: Mapping[str, Callable[[Any], Reply]] = {"/api/answer": self.answer}
 
     @property
     def url(self) -> str:
@@ -163,27 +162,21 @@ class Handler(BaseHTTPRequestHandler):
     def _get(self, path: str, query: str) -> Reply | None:
         gate, token = self.server.gate, parse_qs(query).get("token", [""])[0] if path == "/" else ""
         if token and gate.is_token(token):  # into a cookie, out of the address and its history
-            self._send(303, "text/plain", b"", {"Location": "/", "Set-Cookie": _cookie(gate.cookie, token)})
+            cookie = f"{gate.cookie}={token}; HttpOnly; SameSite=Lax; Path=/"
+            self._send(303, "text/plain", b"", {"Location": "/", "Set-Cookie": cookie})
             return None
         gate.admit(self.headers, navigation=path == "/")
         if path in self.server.static:
             return self.server.static[path]
-        if path not in self.server.gets:
-            raise self._unknown(path, self.server.posts, "POST")
-        return self.server.gets[path](query)
+        if path == NEWS:
+            return self.server.news(query)
+        raise _unknown("POST" if path == ANSWER else None)
 
     def _post(self, path: str, _: str) -> Reply:
         self.server.gate.admit(self.headers, navigation=False)
-        if path not in self.server.posts:
-            raise self._unknown(path, {**self.server.static, **self.server.gets}, "GET")
-        return self.server.posts[path](self._body())
-
-    def _unknown(self, path: str, others: Mapping[str, Any], method: str) -> RefusedError:
-        return (
-            RefusedError(405, f"Use {method}.")
-            if path in others
-            else RefusedError(404, "There is no such address here.")
-        )
+        if path == ANSWER:
+            return self.server.answer(self._body())
+        raise _unknown("GET" if path == NEWS or path in self.server.static else None)
 
     def _body(self) -> Any:
         if self.headers.get_content_type() != "application/json":  # which another site's form cannot send
@@ -203,9 +196,8 @@ class Handler(BaseHTTPRequestHandler):
     def _send(self, status: int, kind: str, body: bytes, headers: dict[str, str] | None = None) -> None:
         self.connection.settimeout(SECONDS)
         self.send_response(status)
-        for name, value in (
-            HEADERS | {"Content-Type": kind, "Content-Length": str(len(body))} | (headers or {})
-        ).items():
+        own = {"Content-Type": kind, "Content-Length": str(len(body))}
+        for name, value in (HEADERS | own | (headers or {})).items():
             self.send_header(name, value)
         if self.close_connection:
             self.send_header("Connection", "close")
@@ -249,6 +241,11 @@ class _Timed(io.RawIOBase):
         return int(self.handler.connection.recv_into(buffer))
 
 
+def _unknown(method: str | None) -> RefusedError:
+    """There is no such address, or there is for another method."""
+    return RefusedError(405, f"Use {method}.") if method else RefusedError(404, "There is no such address here.")
+
+
 def _address(target: str) -> tuple[str, str]:
     """Path and query of what was asked for."""
     try:
@@ -268,7 +265,3 @@ def pages() -> dict[str, Reply]:
     found = (files("auxmod.serving") / "static").iterdir()
     read = {file.name: (KINDS[Path(file.name).suffix], file.read_bytes()) for file in found}
     return {f"/{name.removeprefix('index.html')}": reply for name, reply in read.items()}
-
-
-def _cookie(name: str, token: str) -> str:
-    return f"{name}={token}; HttpOnly; SameSite=Lax; Path=/"

@@ -15,14 +15,15 @@ const waiting = new Map();
 const drawn = new Set();
 const ink = () => getComputedStyle(document.body).color;
 const looks = () => {
-  const axis = { gridcolor: "rgba(128,128,128,.22)", linecolor: "rgba(128,128,128,.6)", zeroline: false, automargin: true };
+  const axis = { gridcolor: "rgba(128,128,128,.22)", linecolor: "rgba(128,128,128,.6)", zeroline: false, automargin: true,
+    ticks: "outside", ticklen: 5, tickcolor: "rgba(0,0,0,0)" }; // room between the labels of two axes that meet
   const round = { gridcolor: axis.gridcolor, linecolor: axis.gridcolor };
   return {
     layout: {
       font: { family: "system-ui, -apple-system, Segoe UI, Roboto, sans-serif", size: 13, color: ink() },
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", colorway: COLOURS,
       margin: { l: 54, r: 12, t: 12, b: 46 }, hoverlabel: { font: { size: 13 } },
-      legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 },
+      legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, font: { size: 12 } },
       xaxis: axis, yaxis: axis, polar: { angularaxis: round, radialaxis: round },
     },
   };
@@ -86,10 +87,11 @@ function describe(at) {
   const s = record("settings", at);
   return `${pair(s)} · ${s.embedding} · N = ${s.n}, q = ${s.q} · ${s.samples.toLocaleString("en")} samples · seed ${s.seed}`;
 }
+const named = (s, name) => // what the method's name says already
+  ["method", "k", "r"].includes(name) || (["moduli", "weights"].includes(name) && (s.k != null || s.moduli.length === 1));
 function varied(settings) { // the settings that differ, unless the method's name says so already
   const methods = new Set(settings.map((s) => s.method)).size;
-  return Object.keys(settings[0] ?? {}).filter((name) => !["method", "k", "r"].includes(name)
-    && !(["moduli", "weights"].includes(name) && settings.every((s) => s.k != null || s.moduli.length === 1))
+  return Object.keys(settings[0] ?? {}).filter((name) => !settings.every((s) => named(s, name))
     && new Set(settings.map((s) => JSON.stringify([s.method, s[name]]))).size > methods);
 }
 function labels(chosen) { // what tells them apart
@@ -118,7 +120,7 @@ function drawChosen() {
     if (bare) return void (room.textContent = chosen.size ? "Not recorded for these runs." : "No run is ticked.");
     if (!drawn.has(room)) room.textContent = "";
     const whole = id !== "curves" && Math.max(...traces.map((trace) => trace.x.length)) < 13 ? { dtick: 1 } : {};
-    const axes = { xaxis: { title: { text: title }, rangemode: id === "curves" ? "tozero" : "normal", ...whole }, yaxis: { title: { text: "match (%)" }, range: [0, 102] } };
+    const axes = { xaxis: { title: { text: title }, rangemode: id === "curves" ? "tozero" : "normal", ...whole }, yaxis: { title: { text: "match (%)" }, range: [-2, 102] } };
     show(room, { data: traces, layout: { ...axes, shapes: chance, showlegend: false } });
   };
   const line = { type: "scatter", mode: "lines+markers", marker: { size: 5 } };
@@ -151,8 +153,17 @@ if (byId("origin-facts")) byId("origin-facts").append(everything(0));
 if (byId("list")) {
   const PAGE = 40;
   const said = ["embedding", "n", "q", "samples", "seed"];
+  const mostHave = ({ values, at }) => { // the value of more than half of the runs
+    const times = values.map(() => 0);
+    for (const i of at) times[i] += 1;
+    return values.find((_, i) => 2 * times[i] > count);
+  };
   const others = varied(Array.from({ length: count }, (_, at) => record("settings", at))).filter((name) => !said.includes(name));
-  const besides = (at) => others.map((name) => `${name} ${shown(record("settings", at)[name])}`).join(", ");
+  const usual = new Map(others.map((name) => [name, mostHave(runs.settings[name])]));
+  const besides = (at) => {
+    const s = record("settings", at);
+    return others.filter((name) => JSON.stringify(s[name]) !== JSON.stringify(usual.get(name)) && !named(s, name)).map((name) => `${name} ${shown(s[name])}`).join(", ");
+  };
   const words = Array.from({ length: count }, (_, at) => {
     const s = record("settings", at), run = record("run", at);
     return { exact: new Set(Object.entries({ ...s, ...run }).map(([name, value]) => `${name}=${shown(value)}`.toLowerCase())), text: `${run.name} ${run.hash} ${describe(at)}`.toLowerCase() };

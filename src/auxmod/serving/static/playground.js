@@ -13,7 +13,7 @@ export function offer(rows, id) {
   if (!models.size) return;
   const wanted = id ?? (models.has(current) ? current : rows[0].id);
   if (known !== [...models.keys()].join()) {
-    $("model").replaceChildren(...rows.map((row) => element("option", `${row.name} (${described(row)})`, { value: row.id })));
+    $("model").replaceChildren(...rows.map((row) => element("option", row.name, { value: row.id })));
   }
   $("model").value = wanted;
   const moved = before.get(wanted)?.step !== models.get(wanted).step;
@@ -25,6 +25,7 @@ export function offer(rows, id) {
 function choose(id) {
   const { n, q } = models.get(id), old = models.get(current);
   current = id;
+  $("described").textContent = described(models.get(id));
   $("hint").textContent = `Type or paste ${n} numbers from 0 to ${q - 1}, or draw them above.`;
   if (old?.n !== n || old?.q !== q || inputs().length !== n) {
     const made = [...Array(n).keys()].map((i) => element("input", undefined, {

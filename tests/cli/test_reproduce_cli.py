@@ -17,7 +17,8 @@ import made_up
 from auxmod.cli import main, reproduce
 from auxmod.experiments import presets, recipes
 from auxmod.files import write_lines
-from auxmod.reporting import figures, published, render, results, tables
+from auxmod.reporting import figures, published, render, results
+from auxmod.reporting.cells import TITLES
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -37,7 +38,7 @@ def cli(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
 
 
 def test_the_items_are_those_there_are() -> None:
-    assert set(get_args(reproduce.TableItem)) == {*tables.TITLES, "all"}
+    assert set(get_args(reproduce.TableItem)) == {*TITLES, "all"}
     assert set(get_args(reproduce.FigureItem)) == set(figures.FIGURES)
     assert set(get_args(reproduce.Item)) == {*recipes.RECIPES, "gap", "rho", "all"}
     assert get_args(reproduce.PublishedTable) == published.TABLES

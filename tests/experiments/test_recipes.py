@@ -86,14 +86,14 @@ def test_all_items_have_a_recipe_with_a_line_about_it() -> None:
 
 
 def test_the_papers_cells_are_the_papers_setup_with_its_k_and_r() -> None:
-    for variant, run in RECIPES["table1b"]("paper"):
+    for variant, run, _ in RECIPES["table1b"]("paper"):
         assert run.training.epochs == 10
         if variant == "aux":
             assert (run.method.k, run.method.r) == PAPER_CHOICE["angular"][run.problem.n, run.problem.q]
             assert run.method.draw == "sampled"
         if variant == "expected":
             assert run.method.draw == "expected"
-    assert {run.method.draw for variant, run in RECIPES["table1b"]("best") if variant == "aux"} == {"expected"}
+    assert {run.method.draw for variant, run, _ in RECIPES["table1b"]("best") if variant == "aux"} == {"expected"}
 
 
 def test_cells_that_are_the_same_run_come_once() -> None:
@@ -126,7 +126,7 @@ def test_seeds_sizes_and_a_choice_of_cells() -> None:
 
 
 def test_the_configurations_vary_four_switches_and_nothing_else() -> None:
-    runs = [run for variant, run in RECIPES["configs"]("paper") if variant == "aux"]
+    runs = [run for variant, run, _ in RECIPES["configs"]("paper") if variant == "aux"]
     assert len({(run.model.norm, run.model.bias, run.model.init, run.model.dropout) for run in runs}) == 16
     assert build(**with_preset("paper", {"n": 8, "q": 97, "embedding": "token", "samples": 1_000_000})) in runs
 
@@ -171,11 +171,16 @@ def test_past_the_paper_methods_are_compared_at_equal_samples_and_steps() -> Non
         by_case.setdefault((want.run.problem, want.run.model.embedding), []).append(want)
     assert len(by_case) == 9
     for group in by_case.values():
-        assert [want.variant for want in group] == ["auto", "aux", "sparse"]
+        variants = [want.variant for want in group]
+        assert variants[:3] == ["auto", "aux", "sparse"]
+        assert variants[3:] in ([], ["searched"] * 24)
         assert (
             len({(want.run.training.samples, want.run.training.steps, want.run.training.asks) for want in group}) == 1
         )
-    assert {run.seed for run in cells("beyond")} == {0, 1, 2}
+    assert sum(want.variant == "searched" for want in wants) == 3 * 24
+    runs = cells("beyond")
+    assert {run.seed for run in runs} == {0, 1, 2}
+    assert len(runs) == len(set(runs)) == 3 * 3 * 9 + 3 * 23  # one pair of each grid is aux's own
 
 
 def test_each_method_at_its_best_is_its_own() -> None:

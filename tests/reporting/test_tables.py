@@ -15,7 +15,7 @@ from auxmod.experiments import recipes
 from auxmod.experiments.store import result_row
 from auxmod.problem import theory
 from auxmod.reporting import published, render, results, tables
-from auxmod.reporting.tables import Cell, Table
+from auxmod.reporting.cells import TITLES, Cell, Table
 
 
 def aux(n: int, q: int, preset: str = "paper", samples: int = 100_000, seed: int = 0):
@@ -102,6 +102,19 @@ def test_table_3_is_the_spread_over_a_whole_grid_and_a_part_of_one_is_not_run() 
     assert cell(part, **at, statistic="sparse").ours == pytest.approx(base)
 
 
+def test_past_the_paper_stands_the_best_of_a_whole_grid() -> None:
+    at = {"n": 20, "q": 1024, "method": "searched", "metric": "match", "asks": 1}
+    runs = [want.run for want in recipes.beyond("best") if want.variant == "searched" and want.run.problem.n == 20]
+    rows = [made_up.row(run) for run in runs]
+    for row in rows:
+        row["scores"]["asked"] = row["scores"] | {"match": 1.0}
+    whole = tables.build("beyond", "best", results.index(rows))
+    assert cell(whole, **at).ours == pytest.approx(100 * max(map(made_up.likely, runs)))
+    assert cell(whole, **at).count == 24
+    assert cell(whole, **at | {"asks": 16}).ours == 100
+    assert cell(tables.build("beyond", "best", results.index(rows[1:])), **at).ours is None
+
+
 def test_grids_lie_in_order_and_theory_needs_no_runs() -> None:
     for item in ("redbox", "rho"):
         words = render.layout(tables.build(item, "paper", {}))
@@ -123,7 +136,7 @@ def test_other_sizes_can_be_asked_for() -> None:
 def test_both_presets_and_all_tables(monkeypatch) -> None:
     both = tables.tables("configs", ["paper", "best"], {})
     assert [table.preset for table in both] == ["paper", "best"]
-    monkeypatch.setattr(tables, "TITLES", {name: tables.TITLES[name] for name in ("table1a", "gap")})
+    monkeypatch.setattr(tables, "TITLES", {name: TITLES[name] for name in ("table1a", "gap")})
     every = tables.tables("all", ["paper", "best"], {})
     assert [(table.item, table.preset) for table in every] == [("table1a", "paper"), ("table1a", "best"), ("gap", None)]
 
@@ -136,7 +149,7 @@ def test_an_unknown_table_is_refused() -> None:
 # ---- forms ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("item", [name for name in tables.TITLES if name != "grid"])
+@pytest.mark.parametrize("item", [name for name in TITLES if name != "grid"])
 def test_every_table_is_written_in_every_form(item: str, stored) -> None:
     made = tables.tables(item, ["paper", "best"] if item == "table1b" else ["paper"], stored)
     cells = [c for table in made for c in table.cells]

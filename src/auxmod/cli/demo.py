@@ -48,6 +48,8 @@ def demo(
     if json:
         return print_json({"runs": str(place), "rows": rows})
     _show(runs, rows, place)
+    if quick:
+        console().print("Too short a training to show the effect: [bold]auxmod demo[/] takes some minutes and does.")
 
 
 def _train_side_by_side(runs: dict[str, Run], device: Any, quiet: bool) -> dict[str, float]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from auxmod.cli.display import console
 
 if TYPE_CHECKING:
+    from auxmod.reporting.cells import Table
     from auxmod.reporting.render import Layout
-    from auxmod.reporting.tables import Table
 
 Format = Literal["text", "markdown", "latex", "csv", "json"]
 

@@ -35,6 +35,7 @@ _Table = Literal[
 TableItem = Literal[_Table, "all"]
 FigureItem = Literal["gap", "rho", "configs", "grid", "redbox", "curves", "table1a", "table1b", "headline"]
 Item = Literal[_Table, "curves", "all"]
+Method = Literal["auto", "aux", "sparse", "naive", "expected"]
 PublishedTable = Literal["table1a", "table1b", "table2", "table3", "configs", "choice", "gap"]
 
 STANDING = ("item", "samples", "runs", "done", "missing")
@@ -125,7 +126,7 @@ def reproduce(
     samples: Samples = None,
     n: Annotated[str | None, Parameter(help="Only these numbers of terms, such as 64,128.")] = None,
     q: Annotated[str | None, Parameter(help="Only these moduli.")] = None,
-    method: Annotated[Literal["aux", "sparse", "naive", "expected"] | None, Parameter(help="Only this method.")] = None,
+    method: Annotated[Method | None, Parameter(help="Only this method.")] = None,
     results: Annotated[
         Path | None,
         Parameter(help="Where results are kept: a directory or a .jsonl file. [default: results/]", group=RUN),
@@ -147,6 +148,7 @@ def reproduce(
     require(seeds is None or seeds >= 1, f"--seeds is {seeds}, but a cell needs at least 1.")
     _check_figure(item, out)
     from auxmod.reporting import tables
+    from auxmod.reporting.cells import TITLES
     from auxmod.reporting.results import default_place
 
     place, counts = results or default_place(), whole_numbers(samples, "--samples")
@@ -157,7 +159,7 @@ def reproduce(
     common = Common(device=device, retry_failed=retry_failed, quiet=quiet)
     failed = sum(_run(name, cells, place, common) for name, cells in runs.items())
     stored = _stored(place)
-    if item in (*tables.TITLES, "all"):
+    if item in (*TITLES, "all"):
         show_tables(tables.tables(item, PRESETS[preset], stored, counts), "json" if json else format)
     if out or item == "curves":
         _draw(item, PRESETS[preset][0], stored, out or Path("curves.png"))

@@ -122,6 +122,7 @@ def compare(
     store: Store = STORE,
     where: Where = None,
     out: Annotated[Path | None, Parameter(help="Draw the curves into this file (.png, .svg, .pdf).")] = None,
+    force: Annotated[bool, SWITCH, Parameter(help="Overwrite what --out names.")] = False,
     json: Json = False,
 ) -> None:
     """Put the learning curves of several runs on one plot.
@@ -137,7 +138,7 @@ def compare(
     require(bool(drawn), "None of these runs has a learning curve yet: there is nothing to compare.")
     curves = dict(zip(catalogue.labels(drawn), (entry.curve() for entry in drawn), strict=True))
     if out:
-        _draw(curves, out)
+        _draw(curves, out, force)
     if json:
         labelled = zip(curves.items(), drawn, strict=True)
         return print_json([_plain(entry) | {"label": label, "curve": curve} for (label, curve), entry in labelled])
@@ -150,12 +151,12 @@ def compare(
         shown.print(f"drawn: {out}", markup=False)
 
 
-def _draw(curves: dict[str, list[tuple[float, float]]], out: Path) -> None:
+def _draw(curves: dict[str, list[tuple[float, float]]], out: Path, force: bool) -> None:
     from auxmod.reporting.curves import accuracy_figure
     from auxmod.reporting.looks import picture
 
     require(out.suffix in (".png", ".svg", ".pdf"), f"--out is {out}, but must end in .png, .svg or .pdf.")
-    require(not out.exists(), f"{out} exists already: choose another --out.")
+    require(force or not out.exists(), f"{out} exists already: choose another --out, or add --force to redraw it.")
     try:
         drawn = picture(accuracy_figure(curves), out.suffix)
     except ImportError:

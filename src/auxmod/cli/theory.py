@@ -89,7 +89,7 @@ def _print_page(values: dict[str, Any]) -> None:
     choice = values["choice"]
     out.print(
         f"\nFrom N and q alone: [bold]--k {choice['k']} --r {choice['r']:.2f}[/] "
-        "[dim](within the paper's grid; a principle to test, not a proof: docs/paper.md)[/]"
+        "[dim](within the paper's grid; what such choices were worth: docs/results.md)[/]"
     )
 
 

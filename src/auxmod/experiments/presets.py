@@ -14,7 +14,7 @@ Settings = dict[str, Any]
 
 
 def demo(given: Mapping[str, Any]) -> Settings:
-    """A problem and a model that two CPU cores learn in under a minute."""
+    """A problem and a model that two CPU cores learn in a minute or two."""
     return {
         "n": 16,
         "q": 31,

@@ -44,8 +44,10 @@ VARIANTS: dict[str, Settings] = {
     "fixed": {"method": "aux", "draw": "fixed"},
     "all": {"method": "aux", "asked": "all"},
     "auto": {"method": "auto"},
+    "searched": {"method": "aux"},
 }
-"""What is compared; `expected` is aux with the weighted sum of both losses in place of a drawn one."""
+"""What is compared: `expected` is aux with the weighted sum of both losses in place of a drawn one, and `searched` aux
+with the best of the paper's 24 pairs (K, r)."""
 
 
 class Wanted(NamedTuple):
@@ -53,6 +55,8 @@ class Wanted(NamedTuple):
 
     variant: str
     run: RunConfig
+    seeds: int | None = None
+    """How many are run, where that is not left open."""
 
 
 def wanted(preset: str, variant: str, size: tuple[int, int], embedding: str, samples: int, **more: Any) -> Wanted:
@@ -111,8 +115,8 @@ def grid(
     aux = [wanted(preset, "aux", *setting, count) for count, setting in itertools.product(samples, settings)]
     for k, r in pairs:
         method = dataclasses.replace(aux[0].run.method, moduli=(1, k), weights=(1 - r, r))
-        for variant, run in aux:
-            yield Wanted(variant, dataclasses.replace(run, method=method))
+        for want in aux:
+            yield want._replace(run=dataclasses.replace(want.run, method=method))
 
 
 def redbox(preset: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
@@ -152,30 +156,41 @@ class Case(NamedTuple):
     embedding: str
     size: tuple[int, int]
     samples: int
-    tau: float | None = None
+    taus: tuple[float | None, ...] = (None,)
     epochs: int = 10
+    tuned: bool = True
+    """False where it was chosen before anything was run on it."""
 
 
 CASES = (
-    Case("angular", (128, 974269), SMALL, 0.05),
+    Case("angular", (128, 974269), SMALL, (0.05, 0.01)),
     Case("angular", (64, 433), SMALL),
     Case("angular", (32, 257), SMALL),
     Case("token", (8, 97), SMALL),
     Case("token", (32, 257), LARGE),
-    Case("angular", (256, 3329), LARGE, 0.01, epochs=2),
-    Case("angular", (48, 997), SMALL, 0.005),
-    Case("angular", (20, 1024), SMALL),
-    Case("token", (12, 113), SMALL),
+    Case("angular", (256, 3329), LARGE, (0.01,), epochs=2),
+    Case("angular", (48, 997), SMALL, (0.005,), tuned=False),
+    Case("angular", (20, 1024), SMALL, tuned=False),
+    Case("token", (12, 113), SMALL, tuned=False),
 )
-"""The last three were chosen before anything was run on them: nothing is tuned there."""
 
 
 def beyond(_: str, samples: Sequence[int] = (SMALL, LARGE)) -> Iterator[Wanted]:
-    """`auto` beside aux and sparse, each at its best, at equal samples and equal steps."""
-    for case, variant in itertools.product(CASES, ("auto", "aux", "sparse")):
-        if case.samples in samples:
-            more = {"epochs": case.epochs, "asks": ASKS}
-            yield wanted("best", variant, case.size, case.embedding, case.samples, **more)
+    """`auto` beside aux and sparse, each at its best, at equal samples and equal steps.
+
+    Where nothing was tuned, aux also has the 24 runs of the paper's search.
+    """
+    cases = [case for case in CASES if case.samples in samples]
+    for case, variant in itertools.product(cases, ("auto", "aux", "sparse")):
+        yield _in_case(case, variant)
+    for case, (k, r) in itertools.product(cases, SEARCHED):
+        if not case.tuned:
+            yield _in_case(case, "searched", k=k, r=r)._replace(seeds=1)
+
+
+def _in_case(case: Case, variant: str, **more: Any) -> Wanted:
+    more |= {"epochs": case.epochs, "asks": ASKS}
+    return wanted("best", variant, case.size, case.embedding, case.samples, **more)
 
 
 # ---- the search for the paper's own configuration ---------------------------------------------------------
@@ -229,14 +244,15 @@ def cells(
     """
     require(item in RECIPES, f"There are no runs for {item!r}; choose one of {', '.join(RECIPES)}.")
     sizes = {"samples": samples} if samples else {}
-    asked = [want.run for preset in presets for want in RECIPES[item](preset, **sizes) if keep(want)]
-    runs = sorted(dict.fromkeys(asked), key=_turn if item == "table2" else _samples)
+    asked = [want for preset in presets for want in RECIPES[item](preset, **sizes) if keep(want)]
+    fixed = {want.run: want.seeds for want in reversed(asked)}
+    runs = sorted(dict.fromkeys(want.run for want in asked), key=_turn if item == "table2" else _samples)
     single = item in ("table3", "grid", "redbox", "setup")
     usual = 1 if single else 3 if item in ("headline", "beyond") else None
     return [
         dataclasses.replace(run, seed=seed) if seed else run
         for run in runs
-        for seed in range(seeds or usual or SEEDS.get(_samples(run), 1))
+        for seed in range(fixed[run] or seeds or usual or SEEDS.get(_samples(run), 1))
     ]
 
 

@@ -58,7 +58,7 @@ def equal_figure(preset: str, stored: results.Index) -> Figure:
 def _paces(preset: str, embedding: str, size: tuple[int, int]) -> list[dict[str, RunConfig]]:
     """Both methods' runs: few samples, many, and few for as many steps as many take."""
     paces: list[dict[str, RunConfig]] = [{}, {}, {}]
-    for number, (variant, run) in enumerate(recipes.curves(preset)):
+    for number, (variant, run, _) in enumerate(recipes.curves(preset)):
         if (run.model.embedding, (run.problem.n, run.problem.q)) == (embedding, size):
             paces[number % 3][variant] = run
     return paces

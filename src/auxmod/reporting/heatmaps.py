@@ -62,8 +62,8 @@ def redbox_figure(preset: str, stored: results.Index) -> Figure:
 def accuracies(preset: str, stored: results.Index, sizes: Any) -> dict[tuple[str, tuple[int, int]], Grid]:
     """Each setting's mean accuracy in percent, r down and K across; nan where it was not run."""
     grids = {(embedding, size): np.full((len(RS), len(KS)), np.nan) for embedding in sizes for size in sizes[embedding]}
-    for _, run in recipes.grid(preset, sizes=sizes):
-        found = results.collect(stored, run)
+    for want in recipes.grid(preset, sizes=sizes):
+        run, found = want.run, results.collect(stored, want.run)
         if found and found.mean is not None:
             k, r = run.method.k or 0, run.method.r or 0.0
             grid = grids[run.model.embedding, (run.problem.n, run.problem.q)]

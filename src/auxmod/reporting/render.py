@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from auxmod.reporting.tables import NAMES, Cell, Table, grouped
+from auxmod.reporting.cells import NAMES, Cell, Table, grouped
 
 Format = Literal["text", "markdown", "latex", "csv", "json"]
 HEADS = {"n": "N", "tau": "τ"}

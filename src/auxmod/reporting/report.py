@@ -10,8 +10,9 @@ from typing import Any
 from auxmod.experiments.catalogue import Entry
 from auxmod.files import read_json
 from auxmod.reporting import bench_figure, charts, results, stored_runs, tables, webpage
+from auxmod.reporting.cells import Cell, Table, grouped
 from auxmod.reporting.render import amount, layout
-from auxmod.reporting.tables import NEAR, Cell, Table
+from auxmod.reporting.tables import NEAR
 
 PRESETS = ("paper", "best")
 SHOWN = ("table1a", "table1b", "table2", "table3", "configs")
@@ -100,7 +101,7 @@ def _gains(made: Sequence[Table]) -> list[float]:
     gains = []
     for table in made:
         names = ("n", "q", "samples")
-        for group in tables.grouped(table.cells, names).values() if table.item in ("table1a", "table1b") else ():
+        for group in grouped(table.cells, names).values() if table.item in ("table1a", "table1b") else ():
             found = {cell.facts["method"]: cell.ours for cell in group}
             aux, sparse = found.get("aux"), found.get("sparse")
             gains += [] if aux is None or sparse is None else [aux - sparse]

@@ -9,6 +9,7 @@ from typing import Any
 
 from auxmod.files import read_lines
 from auxmod.reporting import render, results, tables
+from auxmod.reporting.cells import Cell, grouped
 
 Rows = Iterable[Sequence[str]]
 NEAREST = 8
@@ -23,7 +24,7 @@ def markdown(columns: Sequence[str], rows: Rows) -> str:
 def setup(place: Path) -> str:
     """The configurations nearest to the paper's figures, of all that the paper's text leaves open."""
     names = ("pooling", "final_norm", "init", "clip")
-    groups = tables.grouped(tables.build("setup", "paper", results.read(place)).cells, names)
+    groups = grouped(tables.build("setup", "paper", results.read(place)).cells, names)
     compared = {key: [cell for cell in cells if cell.difference is not None] for key, cells in groups.items()}
     whole = {key: cells for key, cells in compared.items() if len(cells) == 4}
     ranked = sorted((_distance(cells), key) for key, cells in whole.items())
@@ -44,7 +45,7 @@ def setup(place: Path) -> str:
     return f"{markdown(('configuration', *heads, 'mean distance'), rows)}\n\n{note}"
 
 
-def _distance(cells: Sequence[tables.Cell]) -> float:
+def _distance(cells: Sequence[Cell]) -> float:
     return statistics.fmean(abs(cell.difference or 0.0) for cell in cells)
 
 

@@ -1,6 +1,5 @@
 """The paper's tables with our figures in them: the paper's value, ours over seeds, chance, and the difference.
 
-:func:`build` makes a table of plain cells, each knowing what it is a figure of; `render` arranges and writes them.
 A cell that was not run has no figure of ours, and is never filled from elsewhere.
 """
 
@@ -8,7 +7,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from auxmod import settings
@@ -19,89 +18,15 @@ from auxmod.experiments.presets import with_preset
 from auxmod.experiments.recipes import RECIPES, Wanted
 from auxmod.problem import theory
 from auxmod.reporting import published, results
+from auxmod.reporting.cells import NAMES, TITLES, Cell, Facts, Table, grouped, values
 from auxmod.settings import flatten
 
-Facts = dict[str, Any]
-
-TITLES = {
-    "table1a": "Table 1a: match accuracy (%), token embedding",
-    "table1b": "Table 1b: match accuracy (%), angular embedding",
-    "table2": "Table 2: τ-accuracy (%), angular embedding",
-    "table3": "Table 3: match accuracy (%) over the 24 pairs K = 4..9, r = 0.1..0.4",
-    "configs": "Table 6: match accuracy (%) of 16 configurations, token embedding, N = 8, q = 97",
-    "gap": "Table 4: the bound (1 − 1/q)^N on the gap between sparse training and uniform testing",
-    "rho": "ρ = ((1 − r) + r/K) / (2/3), the expected wraps of aux over those of sparse",
-    "redbox": "Match accuracy (%) over K and r, angular embedding, N = 64, q = 433, 100K samples",
-    "grid": "Match accuracy (%) over K and r, 100K samples",
-    "headline": "Match accuracy (%) of the demo: angular embedding, a small encoder",
-    "beyond": "Past the paper: accuracy (%) at equal samples and steps, each method at its best",
-    "setup": "Match accuracy (%) in what the paper leaves open, on two cells of Table 1",
-    "knobs": "Match accuracy (%) with one stated value changed, on the same two cells",
-}
-"""Every table, by the name of its item."""
-NAMES = {
-    "aux": "aux", "sparse": "sparse", "naive": "naive", "expected": "aux, expected",
-    "fixed": "aux, label fixed", "all": "aux, asked of all", "auto": "auto",
-}  # fmt: skip
-"""What a variant is called."""
 ONCE = ("gap", "rho", "headline", "beyond", "setup", "knobs")
 """Tables that are the same for every preset."""
 SHOWN = ("pooling", "final_norm", "init", "clip", "lr")
 """Settings that the paper leaves open or that a preset changes, said beneath each table."""
 NEAR = 5.0
 """Points from the paper's figure that still count as agreement."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cell:
-    """One figure: the paper's, ours, and what guessing gives."""
-
-    facts: Facts
-    """What it is a figure of: n, q, samples, method, …"""
-    paper: float | None = None
-    ours: float | None = None
-    """None where it was not run."""
-    std: float | None = None
-    count: int = 0
-    """Seeds behind ours; for a statistic over the grid, pairs (K, r)."""
-    failed: int = 0
-    """Seeds without a figure: they diverged or could not be run."""
-    chance: float | None = None
-
-    @property
-    def difference(self) -> float | None:
-        """Ours less the paper's."""
-        return None if self.paper is None or self.ours is None else self.ours - self.paper
-
-    def to_dict(self) -> Facts:
-        ours = {"mean": self.ours, "std": self.std, "count": self.count, "failed": self.failed}
-        return self.facts | {"paper": self.paper} | ours | {"chance": self.chance, "difference": self.difference}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """Cells, which of their facts name a row, and which a column."""
-
-    item: str
-    preset: str | None
-    down: tuple[str, ...]
-    across: str
-    cells: Sequence[Cell]
-    notes: Sequence[str] = ()
-    ours: str = "ours"
-    digits: int = 1
-
-    @property
-    def title(self) -> str:
-        return TITLES[self.item] + (f", preset {self.preset}" if self.preset else "")
-
-    def records(self) -> list[Facts]:
-        """A flat record a cell."""
-        return [{"item": self.item, "preset": self.preset} | cell.to_dict() for cell in self.cells]
-
-    def to_dict(self) -> dict[str, Any]:
-        head = {"item": self.item, "preset": self.preset, "title": self.title, "notes": list(self.notes)}
-        return head | {"columns": [*self.down, self.across], "rows": self.records()}
 
 
 def build(item: str, preset: str, stored: results.Index, samples: Sequence[int] = ()) -> Table:
@@ -147,33 +72,49 @@ def _of_runs(item: str, preset: str, stored: results.Index, samples: Sequence[in
     cells = list(_spreads(asked, stored) if item == "table3" else _cells(item, asked, stored))
     if across == "k":
         embeddings = list(recipes.SIZES)
-        cells.sort(key=lambda cell: (embeddings.index(cell.facts["embedding"]), *_values(cell, "n", "q", "r", "k")))
+        cells.sort(key=lambda cell: (embeddings.index(cell.facts["embedding"]), *values(cell, "n", "q", "r", "k")))
     notes = list(_notes(asked, cells))[: 1 if item in ONCE else None]  # what is said of all its runs, they share
     named = None if item in ONCE else preset
     return Table(item=item, preset=named, down=down, across=across, cells=cells, notes=notes)
 
 
 def _cells(item: str, asked: Iterable[Wanted], stored: results.Index) -> Iterator[Cell]:
+    best: dict[tuple[Any, ...], list[Cell]] = {}
     for want, tau, asks in _questions(item, asked):
         facts = _facts(item, want)
-        paper = _paper(item, facts, tau) if asks == 1 else None
         if item == "beyond":
             facts |= {"metric": "match" if tau is None else f"τ = {tau:g}", "asks": asks}
         else:
             facts |= {"metric": "match" if tau is None else "tau", "tau": tau}
-        yield _cell(facts, paper, stored, want.run, tau, asks)
+        if want.variant == "searched":
+            cell = _cell(facts, None, stored, want.run, tau, asks)
+            best.setdefault(tuple(facts[name] for name in _SHAPES[item][0]), []).append(cell)
+        else:
+            yield _cell(facts, _paper(item, facts, tau) if asks == 1 else None, stored, want.run, tau, asks)
+    for cells in best.values():
+        yield _best(cells)
+
+
+def _best(cells: Sequence[Cell]) -> Cell:
+    """The best of a grid by its test accuracy, which flatters it; of a grid run in part, none."""
+    figures = {cell.ours: cell for cell in cells if cell.ours is not None}
+    if sum(cell.count for cell in cells) < len(cells):
+        return replace(cells[0], ours=None, count=0)
+    return replace(figures[max(figures)], count=len(cells))
 
 
 def _questions(item: str, asked: Iterable[Wanted]) -> list[tuple[Wanted, float | None, int]]:
     """What is asked of each run: match or a τ, once or often with the answers averaged."""
-    once: dict[RunConfig, Wanted] = {}  # where a preset draws `expected` already, that column would say aux again
+    once: dict[Any, Wanted] = {}  # where a preset draws `expected` already, that column would say aux again
     for want in asked:
-        once.setdefault(want.run, want)
+        once.setdefault((want.run, want.variant == "searched"), want)
     if item == "table2":
         return [(want, tau, 1) for tau in sorted(published.TAUS) for want in once.values()]
     if item == "beyond":
-        taus = {(case.embedding, case.size, case.samples): case.tau for case in recipes.CASES}
-        return [(want, taus[_case(run)], asks) for run, want in once.items() for asks in (1, recipes.ASKS)]
+        taus = {(case.embedding, case.size, case.samples): case.taus for case in recipes.CASES}
+        return [
+            (want, tau, asks) for want in once.values() for tau in taus[_case(want.run)] for asks in (1, recipes.ASKS)
+        ]
     return [(want, None, 1) for want in once.values()]
 
 
@@ -233,18 +174,6 @@ def _notes(asked: Sequence[Wanted], cells: Sequence[Cell]) -> Iterator[str]:
             f"{NAMES[method]} with {samples:,} samples: {near} of {len(gaps)} within {NEAR:g} points of the paper's, "
             f"{below} more than 1 point below it."
         )
-
-
-def grouped(cells: Iterable[Cell], names: Sequence[str]) -> dict[tuple[Any, ...], list[Cell]]:
-    """Cells by the values of some facts, in the order in which they come."""
-    groups: dict[tuple[Any, ...], list[Cell]] = {}
-    for cell in cells:
-        groups.setdefault(_values(cell, *names), []).append(cell)
-    return groups
-
-
-def _values(cell: Cell, *names: str) -> tuple[Any, ...]:
-    return tuple(cell.facts[name] for name in names)
 
 
 # ---- Table 3 ----------------------------------------------------------------------------------------------

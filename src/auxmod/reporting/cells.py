@@ -1,0 +1,96 @@
+"""A table as plain cells, each knowing what it is a figure of; `render` arranges and writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Facts = dict[str, Any]
+
+TITLES = {
+    "table1a": "Table 1a: match accuracy (%), token embedding",
+    "table1b": "Table 1b: match accuracy (%), angular embedding",
+    "table2": "Table 2: τ-accuracy (%), angular embedding",
+    "table3": "Table 3: match accuracy (%) over the 24 pairs K = 4..9, r = 0.1..0.4",
+    "configs": "Table 6: match accuracy (%) of 16 configurations, token embedding, N = 8, q = 97",
+    "gap": "Table 4: the bound (1 − 1/q)^N on the gap between sparse training and uniform testing",
+    "rho": "ρ = ((1 − r) + r/K) / (2/3), the expected wraps of aux over those of sparse",
+    "redbox": "Match accuracy (%) over K and r, angular embedding, N = 64, q = 433, 100K samples",
+    "grid": "Match accuracy (%) over K and r, 100K samples",
+    "headline": "Match accuracy (%) of the demo: angular embedding, a small encoder",
+    "beyond": "Past the paper: accuracy (%) at equal samples and steps, each method at its best",
+    "setup": "Match accuracy (%) in what the paper leaves open, on two cells of Table 1",
+    "knobs": "Match accuracy (%) with one stated value changed, on the same two cells",
+}
+"""Every table, by the name of its item."""
+NAMES = {
+    "aux": "aux", "sparse": "sparse", "naive": "naive", "expected": "aux, expected",
+    "fixed": "aux, label fixed", "all": "aux, asked of all", "auto": "auto", "searched": "aux, best of 24 K, r",
+}  # fmt: skip
+"""What a variant is called."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One figure: the paper's, ours, and what guessing gives."""
+
+    facts: Facts
+    """What it is a figure of: n, q, samples, method, …"""
+    paper: float | None = None
+    ours: float | None = None
+    """None where it was not run."""
+    std: float | None = None
+    count: int = 0
+    """Seeds behind ours; for a statistic over the grid, pairs (K, r)."""
+    failed: int = 0
+    """Seeds without a figure: they diverged or could not be run."""
+    chance: float | None = None
+
+    @property
+    def difference(self) -> float | None:
+        """Ours less the paper's."""
+        return None if self.paper is None or self.ours is None else self.ours - self.paper
+
+    def to_dict(self) -> Facts:
+        ours = {"mean": self.ours, "std": self.std, "count": self.count, "failed": self.failed}
+        return self.facts | {"paper": self.paper} | ours | {"chance": self.chance, "difference": self.difference}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Cells, which of their facts name a row, and which a column."""
+
+    item: str
+    preset: str | None
+    down: tuple[str, ...]
+    across: str
+    cells: Sequence[Cell]
+    notes: Sequence[str] = ()
+    ours: str = "ours"
+    digits: int = 1
+
+    @property
+    def title(self) -> str:
+        return TITLES[self.item] + (f", preset {self.preset}" if self.preset else "")
+
+    def records(self) -> list[Facts]:
+        """A flat record a cell."""
+        return [{"item": self.item, "preset": self.preset} | cell.to_dict() for cell in self.cells]
+
+    def to_dict(self) -> dict[str, Any]:
+        head = {"item": self.item, "preset": self.preset, "title": self.title, "notes": list(self.notes)}
+        return head | {"columns": [*self.down, self.across], "rows": self.records()}
+
+
+def grouped(cells: Iterable[Cell], names: Sequence[str]) -> dict[tuple[Any, ...], list[Cell]]:
+    """Cells by the values of some facts, in the order in which they come."""
+    groups: dict[tuple[Any, ...], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(values(cell, *names), []).append(cell)
+    return groups
+
+
+def values(cell: Cell, *names: str) -> tuple[Any, ...]:
+    """Those of a cell's facts, in this order."""
+    return tuple(cell.facts[name] for name in names)

@@ -17,6 +17,7 @@ import made_up
 from auxmod.cli import main, reproduce
 from auxmod.experiments import presets, recipes
 from auxmod.files import write_lines
+from auxmod.learning.cost import step_flops
 from auxmod.reporting import figures, published, render, results
 from auxmod.reporting.cells import TITLES
 
@@ -151,7 +152,9 @@ def test_a_dry_run_counts_what_is_done_and_what_is_missing(cli: Cli) -> None:
     runs = recipes.cells("redbox", ["paper"])
     write_lines(Path("results/some.jsonl"), made_up.rows(runs[:7]))
     _, out, _ = cli("reproduce", "redbox", "--preset", "paper", "--dry-run", "--json")
-    assert json.loads(out) == [{"item": "redbox", "samples": 100_000, "runs": 81, "done": 7, "missing": 74}]
+    work = round(74 * 4000 * step_flops(runs[0]) / 1e15, 1)
+    counts = {"runs": 81, "done": 7, "missing": 74, "pflop": work}
+    assert json.loads(out) == [{"item": "redbox", "samples": 100_000, **counts}]
     _, out, _ = cli(
         "reproduce", "table1a", "--seeds", 5, "--preset", "paper", "--samples", 100_000, "--dry-run", "--json"
     )

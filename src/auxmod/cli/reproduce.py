@@ -38,7 +38,7 @@ Item = Literal[_Table, "curves", "all"]
 Method = Literal["auto", "aux", "sparse", "naive", "expected"]
 PublishedTable = Literal["table1a", "table1b", "table2", "table3", "configs", "choice", "gap"]
 
-STANDING = ("item", "samples", "runs", "done", "missing")
+STANDING = ("item", "samples", "runs", "done", "missing", "pflop")
 PRESETS = {"paper": ("paper",), "best": ("best",), "both": ("paper", "best")}
 _PRESET = Parameter(help="The paper's setup, each method's own best, or both.")
 Preset = Annotated[Literal["paper", "best", "both"], _PRESET]
@@ -205,6 +205,7 @@ def _run(item: str, runs: Sequence[RunConfig], place: Path, common: Common) -> i
 
 
 def _describe(runs: dict[str, list[RunConfig]], place: Path, as_json: bool) -> None:
+    from auxmod.learning.cost import step_flops
     from auxmod.reporting.render import amount
     from auxmod.reporting.results import missing
 
@@ -213,12 +214,15 @@ def _describe(runs: dict[str, list[RunConfig]], place: Path, as_json: bool) -> N
     for item, cells in runs.items():
         for samples in sorted({run.training.samples for run in cells}):
             own = [run for run in cells if run.training.samples == samples]
-            left = len(missing(stored, own))
-            rows.append(dict(zip(STANDING, (item, samples, len(own), len(own) - left, left), strict=True)))
+            left = missing(stored, own)
+            work = sum(run.training.steps * step_flops(run) for run in left) / 1e15
+            counts = (len(own), len(own) - len(left), len(left), round(work, 1))
+            rows.append(dict(zip(STANDING, (item, samples, *counts), strict=True)))
     if as_json:
         return display.print_json(rows)
     words = [[str(row[name]) if name != "samples" else amount(row[name]) for name in STANDING] for row in rows]
     display.console().print(display.table(f"What there is in {place}, and what is missing", STANDING, words))
+    display.console().print("pflop: 10¹⁵ operations still to do; auxmod bench says how many a second a device does.")
 
 
 # ---- drawing ---------------------------------------------------------------------------------

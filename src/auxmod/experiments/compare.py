@@ -65,12 +65,12 @@ def compare(
                 continue
             chosen, cost, seen = choosers[way]()
             final = [resolved(base | chosen | {"seed": seed}, preset) for seed in seeds]
-            match = [
-                row["scores"]["match"] for row in _trained(final, place / "final.jsonl", device) if "scores" in row
-            ]
+            trained = _trained(final, place / "final.jsonl", device)
+            match = [row["scores"]["match"] for row in trained if "scores" in row]
             mean, std = statistics.fmean(match) if match else None, statistics.stdev(match) if match[1:] else None
-            figures = {"match": mean, "std": std, "seeds": len(match)}
-            row = {"n": n, "q": q, "way": way, "choice": chosen, "cost": cost, "validation": seen, **figures}
+            case = {"embedding": final[0].model.embedding, "preset": preset, "n": n, "q": q}
+            figures = {"match": mean, "std": std, "seeds": len(match), "provenance": trained[0]["provenance"]}
+            row = case | {"way": way, "choice": chosen, "cost": cost, "validation": seen} | figures
             append_line(out, row)
             rows.append(row)
     return rows

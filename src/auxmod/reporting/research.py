@@ -57,20 +57,23 @@ def knobs(place: Path) -> str:
 def ways(place: Path) -> str:
     """Ways to set K and r, at equal cost."""
     rows = read_lines(place / "compare.jsonl")
-    columns = ("case", "way", "chosen", "cost in runs", "match accuracy (%)", "seeds")
+    columns = ("case", "preset", "way", "chosen", "cost in runs", "match accuracy (%)", "seeds", "chance (%)")
     body = (
         (
             f"{row['embedding']}, N = {row['n']}, q = {row['q']}",
+            row["preset"],
             row["way"],
             ", ".join(f"{_name(name)} = {_value(value)}" for name, value in row["choice"].items()),
             f"{row['cost']:.0f}",
             f"{100 * row['match']:.1f} ± {100 * row['std']:.1f}",
             str(row["seeds"]),
+            f"{100 / row['q']:.1f}",
         )
         for row in rows
     )
-    made = rows[0]["provenance"]
-    return f"{markdown(columns, body)}\n\n{made['device']}, {made['precision']} trunk, commit `{made['commit']}`."
+    made = {row["preset"]: row["provenance"] for row in rows}
+    notes = [f"`{name}`: {m['device']}, {m['precision']} trunk, commit `{m['commit']}`" for name, m in made.items()]
+    return f"{markdown(columns, body)}\n\n{'; '.join(notes)}."
 
 
 def _name(setting: str) -> str:

@@ -35,6 +35,7 @@ def demo(given: Mapping[str, Any]) -> Settings:
 _DEMO_METHODS: dict[str, Settings] = {
     "aux": {"k": 4, "r": 0.4, "draw": "expected"},
     "sparse": {"alpha": 0.0},  # its penalty keeps so small a model from learning: each method at its best
+    "auto": {"lr": 4e-3},
 }
 
 

@@ -95,7 +95,8 @@ def trials(place: Path) -> str:
 
 
 def _case(rows: list[dict[str, Any]]) -> str:
-    columns = ("trial", "match", "τ = 0.01", "τ = 0.05", "match, asked 16 ways")
+    chance = f"chance {100 / rows[0]['config']['problem']['q']:.2g}"
+    columns = ("trial", f"match ({chance})", "τ = 0.01", "τ = 0.05", f"match, asked 16 ways ({chance})")
     rows = sorted(rows, key=lambda row: (-row["scores"]["match"], -row["scores"]["tau"]["0.01"]))
     figures = (
         (row["scores"]["match"], row["scores"]["tau"]["0.01"], row["scores"]["tau"]["0.05"], row["asked"]["match"])
@@ -103,3 +104,20 @@ def _case(rows: list[dict[str, Any]]) -> str:
     )
     body = ((row["tag"], *(f"{100 * v:.1f}" for v in values)) for row, values in zip(rows, figures, strict=True))
     return markdown(columns, body)
+
+
+def moduli(place: Path) -> str:
+    """The demo's sum at other moduli, method by method, over seeds."""
+    found: dict[tuple[int, str, float], list[dict[str, Any]]] = {}
+    for row in read_lines(place / "moduli.jsonl"):
+        config = row["config"]
+        key = config["problem"]["q"], config["method"]["method"], config["training"]["lr"]
+        found.setdefault(key, []).append(row)
+    body = []
+    for (q, method, lr), rows in sorted(found.items()):
+        match = [100 * row["scores"]["match"] for row in rows]
+        figures = f"{statistics.fmean(match):.1f} ± {statistics.stdev(match):.1f}"
+        body.append((f"q = {q}", f"{method}, lr {lr:g}", figures, str(len(match)), f"{100 / q:.1f}"))
+    made = rows[0]["provenance"]
+    note = f"{made['device']}, {made['precision']}, commit `{made['commit']}`: `{made['command']}`."
+    return f"{markdown(('modulus', 'method', 'match accuracy (%)', 'seeds', 'chance (%)'), body)}\n\n{note}"

@@ -118,6 +118,6 @@ def moduli(place: Path) -> str:
         match = [100 * row["scores"]["match"] for row in rows]
         figures = f"{statistics.fmean(match):.1f} ± {statistics.stdev(match):.1f}"
         body.append((f"q = {q}", f"{method}, lr {lr:g}", figures, str(len(match)), f"{100 / q:.1f}"))
-    made = rows[0]["provenance"]
-    note = f"{made['device']}, {made['precision']}, commit `{made['commit']}`: `{made['command']}`."
-    return f"{markdown(('modulus', 'method', 'match accuracy (%)', 'seeds', 'chance (%)'), body)}\n\n{note}"
+    made = {row["provenance"]["commit"]: row["provenance"] for rows in found.values() for row in rows}
+    note = "; ".join(f"{m['device']}, {m['precision']}, commit `{name}`: `{m['command']}`" for name, m in made.items())
+    return f"{markdown(('modulus', 'method', 'match accuracy (%)', 'seeds', 'chance (%)'), body)}\n\n{note}."

@@ -82,16 +82,7 @@ def tested(place: Path, sdist: Path) -> dict[str, Any]:
     (packages(python) / "others.pth").write_text(f"{HERE}\n")
     told = place / "told.txt"  # a file: a process that a test leaves behind would hold a pipe open
     with open(told, "w") as out:
-        options = [
-            "-n",
-            "2",
-            "--dist",
-            "loadfile",
-            "--tb",
-            "line",
-            "--ignore",
-            "tests/docs",
-        ]  # which need tools beside it
+        options = ["-n", "2", "--dist", "loadfile", "--tb", "line", "--ignore", "tests/docs"]  # those need more tools
         code = subprocess.run([str(python), "-m", "pytest", *options], cwd=source, stdout=out, stderr=out, timeout=3000)
     lines = told.read_text().strip().splitlines()
     return {

@@ -83,6 +83,12 @@ def memory() -> dict[str, Any]:
     return tests("tests/trust/test_growth.py", "-m", "soak", "-k", "memory")["memory"]  # type: ignore[no-any-return]
 
 
+def server() -> dict[str, Any]:
+    command = [sys.executable, "tests/serving/test_load.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
 def install() -> dict[str, Any]:
     command = [sys.executable, "scripts/install_check.py", "--tests"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -107,7 +113,7 @@ def mutants() -> dict[str, Any]:
 
 
 PARTS: dict[str, Callable[[], dict[str, Any]]] = {
-    each.__name__: each for each in (kills, faults, damage, fuzz, load, memory, install, licences, mutants)
+    each.__name__: each for each in (kills, faults, damage, fuzz, load, memory, server, install, licences, mutants)
 }
 
 
@@ -145,6 +151,7 @@ def block(found: dict[str, Any]) -> str:
 
 def _tried(part: dict[str, Any]) -> list[Sequence[str]]:
     killed, memory, suite = part["kills"], part["memory"], part["install"]["tests"]["tests"]
+    server = part["server"]
     rows: list[Sequence[str]] = [
         (f"kill −9 at a random moment: {kind}", f"{each['kills']:,}", "every file whole; the same results, each once")
         for kind, each in killed.items()
@@ -175,6 +182,13 @@ def _tried(part: dict[str, Any]) -> list[Sequence[str]]:
             f"{memory['steps']:,} steps of a tiny model",
             "1",
             f"{memory['grown_mib']:.1f} MiB more than after 5,000 steps",
+        )
+    )
+    rows.append(
+        (
+            f"pages that poll `auxmod serve` for {server['seconds']:.0f} s, beside a run on the same core",
+            f"{server['clients']}",
+            f"a step's time: {100 * server['slower']:+.1f} %; the server takes {100 * server['share']:.1f} % of the core",
         )
     )
     rows.append(

@@ -124,8 +124,12 @@ for step in range(1, 10**9):
 """
 
 
-def main(seconds: float = 120.0, window: float = 4.0) -> None:
-    """Train, with the pages there in every other window; the run and the server share a processor, the worst case."""
+def measured(seconds: float = 120.0, window: float = 4.0) -> dict[str, float]:
+    """Train, with the pages there in every other window; the run and the server share a processor, the worst case.
+
+    ``dearer`` is how many times as much of the processor's time a step takes while they are there, ``share`` what the
+    server takes of it, and ``slower`` what both together cost the run.
+    """
     with tempfile.TemporaryDirectory() as place, server(Path(place)) as (pid, port):
         run, log, windows = Path(place, "run"), Path(place, "steps"), int(seconds / window)
         with log.open("w") as out, subprocess.Popen([sys.executable, "-c", WORK, str(run)], stdout=out) as work:
@@ -149,14 +153,10 @@ def main(seconds: float = 120.0, window: float = 4.0) -> None:
             each[number].append(took)
     means = [statistics.fmean(took) for took in each]
     ratios = [there / gone for there, gone in zip(means[::2], means[1::2], strict=True)]
-    low, middle, high = statistics.quantiles(ratios, n=4)
-    share = 2 * used / seconds
-    print(f"{len(steps):,} steps of {1e3 * statistics.fmean(means):.2f} ms, {len(ratios)} pairs of windows")
-    print(f"with {CLIENTS} pages a step costs {middle:.3f} × as much (half of the pairs: {low:.3f} to {high:.3f})")
-    print(
-        f"and the server takes {100 * share:.2f} % of the processor: slower by {100 * (middle / (1 - share) - 1):.1f} %"
-    )
+    dearer, share = statistics.median(ratios), 2 * used / seconds
+    figures = {"clients": CLIENTS, "seconds": seconds / 2, "steps": len(steps), "dearer": dearer, "share": share}
+    return figures | {"slower": dearer / (1 - share) - 1}
 
 
 if __name__ == "__main__":
-    main()
+    print(json.dumps(measured()))

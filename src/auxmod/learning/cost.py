@@ -42,11 +42,14 @@ def step_flops(config: RunConfig) -> int:
     blocks = 6 * m.layers * _block_weights(config) * B * T
     attention = 12 * T**2 * m.width * m.layers * B
     embedding = 4 * widths(config)[0] * m.width * B * n if m.embedding == "angular" else 0
-    sides = (
-        [*4 * [(m.width, m.width)], *2 * [sorted((m.width, m.hidden))]] if config.training.optimiser == "muon" else []
-    )
-    muon = m.layers * sum(4 * short**2 * long + 26 * short**3 for short, long in sides)
-    return blocks + attention + embedding + 6 * _head_weights(config) * B + muon
+    update = m.layers * _muon_flops(m.width, m.hidden) if config.training.optimiser == "muon" else 0
+    return blocks + attention + embedding + 6 * _head_weights(config) * B + update
+
+
+def _muon_flops(D: int, H: int) -> int:
+    """A block's: queries, keys, values and output, then the two matrices of the hidden layer."""
+    short, long = sorted((D, H))
+    return 4 * (4 + 26) * D**3 + 2 * (4 * short**2 * long + 26 * short**3)
 
 
 def member_bytes(config: RunConfig, precision: str | None = None) -> int:

@@ -55,7 +55,7 @@ def update(
 
 def momentum(m: Tensor, gradients: Tensor, scalars: Tensor) -> Tensor:
     """Nesterov's: the mean ``m`` is brought up to date, and the look ahead returned."""
-    taken, shrink, beta = scalars[:, (0, 1, 4), None].unbind(1)
+    taken, shrink, _, _, beta = scalars[:, :5, None].unbind(1)  # no index tensor: this may be captured
     gradient = torch.where(taken > 0, gradients * shrink, 0)
     m.mul_(beta).add_(gradient)
     return gradient.add_(m * beta)

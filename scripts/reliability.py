@@ -152,6 +152,7 @@ def block(found: dict[str, Any]) -> str:
 def _tried(part: dict[str, Any]) -> list[Sequence[str]]:
     killed, memory, suite = part["kills"], part["memory"], part["install"]["tests"]["tests"]
     server = part["server"]
+    slower, share = 100 * server["slower"], 100 * server["share"]
     rows: list[Sequence[str]] = [
         (f"kill −9 at a random moment: {kind}", f"{each['kills']:,}", "every file whole; the same results, each once")
         for kind, each in killed.items()
@@ -188,7 +189,7 @@ def _tried(part: dict[str, Any]) -> list[Sequence[str]]:
         (
             f"pages that poll `auxmod serve` for {server['seconds']:.0f} s, beside a run on the same core",
             f"{server['clients']}",
-            f"a step's time: {100 * server['slower']:+.1f} %; the server takes {100 * server['share']:.1f} % of the core",
+            f"a step's time: {slower:+.1f} %; the server takes {share:.1f} % of the core",
         )
     )
     rows.append(

@@ -24,7 +24,7 @@ AUTO: dict[str, Any] = {
     "final_norm": False,
     "init": 0.02,
     "optimiser": "muon",
-    "lr": 1.6e-3,
+    "lr": 2.5e-3,
     "beta1": 0.95,
     "beta2": 0.98,
 }

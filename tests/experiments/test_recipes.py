@@ -7,7 +7,7 @@ import pytest
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
 from auxmod.experiments.presets import OUR_CHOICE, PAPER_CHOICE, PRESETS, with_preset
-from auxmod.experiments.recipes import RECIPES, SEARCHED, Wanted, cells
+from auxmod.experiments.recipes import RECIPES, SEARCHED, TESTS, Wanted, cells
 from auxmod.settings import build
 
 
@@ -128,7 +128,8 @@ def test_seeds_sizes_and_a_choice_of_cells() -> None:
 def test_the_configurations_vary_four_switches_and_nothing_else() -> None:
     runs = [run for variant, run, _ in RECIPES["configs"]("paper") if variant == "aux"]
     assert len({(run.model.norm, run.model.bias, run.model.init, run.model.dropout) for run in runs}) == 16
-    assert build(**with_preset("paper", {"n": 8, "q": 97, "embedding": "token", "samples": 1_000_000})) in runs
+    asked = {"n": 8, "q": 97, "embedding": "token", "samples": 1_000_000, "test_samples": TESTS}
+    assert build(**with_preset("paper", asked)) in runs
 
 
 def test_equal_compute_is_as_many_steps() -> None:
@@ -160,7 +161,7 @@ def test_what_auto_chooses(n: int, embedding: str) -> None:
     assert run.method.weights == pytest.approx((own, *[rung] * (count - 1), harmonic, harmonic))
     model, training = run.model, run.training
     assert (model.pooling, model.final_norm, model.init, model.angles) == ("mean", False, "0.02", True)
-    assert (training.optimiser, training.lr, training.beta1, training.beta2) == ("muon", 1.6e-3, 0.95, 0.98)
+    assert (training.optimiser, training.lr, training.beta1, training.beta2) == ("muon", 2.5e-3, 0.95, 0.98)
     assert build(n=n, q=97, embedding=embedding, method="auto", lr=0.5, pooling="cls").training.lr == 0.5
 
 
@@ -190,6 +191,7 @@ def test_each_method_at_its_best_is_its_own() -> None:
     assert chosen("sparse", "angular").model.pooling == "max"
     assert chosen("sparse", "angular").method.alpha == 0
     assert chosen("sparse", "token").model.pooling == "flatten"
-    assert chosen("aux", "token").training.lr > chosen("aux", "angular").training.lr
+    assert {chosen("sparse", each).training.optimiser for each in ("token", "angular")} == {"adamw", "muon"}
+    assert chosen("aux", "angular").training.optimiser == chosen("auto", "angular").training.optimiser == "muon"
     assert chosen("aux", "angular").method.draw == "expected"
     assert chosen("auto", "angular") == build(method="auto", embedding="angular")

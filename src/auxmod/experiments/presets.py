@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from auxmod.errors import require
+from auxmod.settings import AUTO
 
 Settings = dict[str, Any]
 
@@ -75,12 +76,13 @@ def best(given: Mapping[str, Any]) -> Settings:
     """The paper's setup with what each method learned best with: docs/research.md has the trials."""
     if given.get("method") == "auto":  # it has its own
         return {}
-    token = given.get("embedding", "angular") == "token"
-    chosen = paper(given) | {"init": 0.02, "final_norm": False}
-    if given.get("method", "aux") == "sparse":
-        return chosen | {"pooling": "flatten" if token else "max", "alpha": 0.0, "lr": 3e-4}
-    own = {"draw": "expected"} if given.get("method", "aux") == "aux" else {}
-    return chosen | {"pooling": "mean", "lr": 3e-4 if token else 1e-4} | own
+    method, token = given.get("method", "aux"), given.get("embedding", "angular") == "token"
+    chosen = paper(given) | AUTO | {"lr": 1.6e-3}
+    if method == "aux":
+        return chosen | {"draw": "expected"}
+    if method == "sparse" and token:
+        return {"pooling": "flatten", "final_norm": False, "init": 0.02, "lr": 3e-4}
+    return chosen | ({"pooling": "max", "alpha": 0.0} if method == "sparse" else {})
 
 
 PRESETS: dict[str, Callable[[Mapping[str, Any]], Settings]] = {"demo": demo, "paper": paper, "best": best}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import torch
@@ -57,4 +58,15 @@ def _graph(step: Callable[[], None], device: torch.device) -> Callable[[], None]
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         step()
-    return graph.replay
+    return _Replay(graph, step)
+
+
+@dataclass(frozen=True)
+class _Replay:
+    """Replays a graph, and keeps the step whose tensors it works on alive: a graph itself holds addresses only."""
+
+    graph: torch.cuda.CUDAGraph
+    step: Callable[[], None]
+
+    def __call__(self) -> None:
+        self.graph.replay()

@@ -31,7 +31,7 @@ from auxmod.learning.optimiser import Hyper, Memory, OptimiserState, apply, deci
 from auxmod.learning.precision import resolve_precision, trunk_dtype
 from auxmod.problem import labels, rng, sampling
 
-VALIDATION_SAMPLES, ASKED_SAMPLES = 2_000, 100_000
+VALIDATION_SAMPLES, ASKED_SAMPLES = 2_000, 20_000
 LOGS, EVALUATIONS = 200, 10
 """How often in a run the loss is logged, and how often the held-out accuracy is."""
 

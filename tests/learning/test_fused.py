@@ -123,11 +123,11 @@ def test_one_pass_muon_is_the_plain_one():
     scalars = torch.rand(3, 8, device=CUDA, generator=make) * 0.5 + 0.1
     scalars[:, 0] = torch.tensor([1.0, 0.0, 1.0])
     gradients[1, 5] = torch.inf  # the member that does not take the step
-    shapes = {0: (48, 16), 768: (16, 128), 2816: (16, 16)}
+    stacks = [muon.Stack(0, 1, 48, 16), muon.Stack(768, 1, 16, 128), muon.Stack(2816, 1, 16, 16)]
     results = []
     for one_pass in (True, False):
         copies, half = [t.clone() for t in (p, m)], torch.zeros_like(gradients)
-        muon.update(*(c[:, :3072] for c in copies), gradients, half, scalars, shapes, one_pass)
+        muon.update(*(c[:, :3072] for c in copies), gradients, half, scalars, stacks, one_pass)
         results.append([*copies, half])
     (moved, mean, half), (plain_moved, plain_mean, plain_half) = results
     torch.testing.assert_close(mean, plain_mean, rtol=1e-5, atol=1e-5)

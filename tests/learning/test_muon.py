@@ -54,26 +54,27 @@ def test_half_precision_is_enough(power: int) -> None:
     """Singular values that fall off quickly, as a gradient's do: none grows far past 1, and the large ones reach it."""
     values = torch.arange(1, 129, dtype=torch.float64) ** -power
     x, left, right = with_singular_values(values, 256)
-    root = muon.inverse_root((x @ x.mT).float(), torch.float16)
-    inside = left.mT @ (root.double() @ x) @ right.mT
+    g, sizes = muon.normalised([(x @ x.mT).float()], torch.float16)
+    inside = left.mT @ (muon.inverse_root(g).double() / sizes.sqrt() @ x) @ right.mT
     assert torch.linalg.svdvals(inside).max() < 1.6
     assert inside.diagonal(dim1=-2, dim2=-1)[:, values > 0.02].min() > 0.8
 
 
 def test_a_step_is_momentum_made_orthogonal() -> None:
-    shapes = {0: (4, 6), 24: (9, 3)}
-    p, m, g = (torch.randn(2, 51, dtype=torch.float64) for _ in range(3))
+    stacks = [muon.Stack(0, 2, 4, 6), muon.Stack(48, 1, 9, 3)]
+    p, m, g = (torch.randn(2, 80, dtype=torch.float64) for _ in range(3))
     lr, decay, beta, shrink = 0.1, 0.2, 0.9, 0.5
     scalars = torch.tensor([[1, shrink, lr, decay, beta, 0, 0, 0], [0, 0, 0, decay, 1, 0, 0, 0]], dtype=torch.float64)
     moved, momentum, half = p.clone(), m.clone(), torch.zeros_like(p)
-    muon.update(moved, momentum, g, half, scalars, shapes)
+    muon.update(moved, momentum, g, half, scalars, stacks)
     assert torch.equal(moved[1], p[1])  # it did not take the step
     assert torch.equal(momentum[1], m[1])
-    assert torch.equal(half, moved)
+    assert torch.equal(half[:, :75], moved[:, :75])
+    assert torch.equal(moved[:, 75:], p[:, 75:])  # no matrix lies there
     mean = beta * m[0] + shrink * g[0]
     aim = shrink * g[0] + beta * mean
-    assert torch.allclose(momentum[0], mean)
-    for start, rows, columns in ((0, 4, 6), (24, 9, 3)):
+    assert torch.allclose(momentum[0, :75], mean[:75])
+    for start, rows, columns in ((0, 4, 6), (24, 4, 6), (48, 9, 3)):
         part = slice(start, start + rows * columns)
         (made,) = muon.steps([aim[part].view(1, rows, columns)])
         step = made.flatten()
@@ -96,6 +97,8 @@ def test_it_learns_and_a_member_learns_what_it_would_alone() -> None:
     assert torch.allclose(together.memory.parameters[1], alone.memory.parameters[0], rtol=1e-6, atol=1e-9)
 
 
-def test_queries_keys_and_values_are_matrices_of_their_own() -> None:
-    sizes = Ensemble([tiny(layers=1, width=8, hidden=24)], CPU).memory.matrices
-    assert sizes == {0: (8, 8), 64: (8, 8), 128: (8, 8), 192: (8, 8), 256: (24, 8), 448: (8, 24)}
+def test_matrices_of_one_size_lie_end_to_end_and_queries_keys_and_values_are_three() -> None:
+    memory = Ensemble([tiny(layers=2, width=8, hidden=24)], CPU).memory
+    assert memory.stacks == [muon.Stack(0, 8, 8, 8), muon.Stack(512, 2, 8, 24), muon.Stack(896, 2, 24, 8)]
+    square = Ensemble([tiny(layers=2, width=8, hidden=8)], CPU).memory
+    assert square.stacks == [muon.Stack(0, 12, 8, 8)]

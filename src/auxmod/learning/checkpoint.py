@@ -21,6 +21,8 @@ from auxmod.files import read_json, sealed, sha256, unsealed, write_bytes, write
 from auxmod.learning.engine import Ensemble, make_encoder
 from auxmod.learning.model import Encoder
 
+LAYOUT = "by-size:"
+"""The order of parameters in a state's rows: a state of another is refused, never read in the wrong order."""
 MODEL, STATE, CONFIG = "model.safetensors", "state.safetensors", "config.json"
 
 
@@ -76,7 +78,7 @@ def load_state(path: Path, ensemble: Ensemble) -> None:
 
 
 def _name(configs: Sequence[RunConfig]) -> str:
-    return ",".join(c.hash for c in configs)
+    return LAYOUT + ",".join(c.hash for c in configs)
 
 
 def _empty(config: RunConfig) -> Encoder:

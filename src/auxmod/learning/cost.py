@@ -59,8 +59,8 @@ def member_bytes(config: RunConfig, precision: str | None = None) -> int:
     """
     half = (precision or config.training.precision) in _HALF
     weights = parameters(config) * (4 * 5 + 2 * half)  # master, gradient as made and as gathered, two moments
-    if config.training.optimiser == "muon":  # the aim, the matrices by size, and the step
-        weights += 3 * config.model.layers * _block_weights(config) * (2 if half else 4)
+    if config.training.optimiser == "muon":  # the aim and the step
+        weights += 2 * config.model.layers * _block_weights(config) * (2 if half else 4)
     data = config.training.samples * (4 * config.problem.n + 8 + 8)  # inputs, sums, order
     return weights + data + activation_bytes(config, 2 if half else 4)
 

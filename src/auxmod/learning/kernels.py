@@ -199,13 +199,13 @@ def adamw(p: Tensor, m: Tensor, v: Tensor, gradients: Tensor, half: Tensor | Non
 
 
 @triton.jit
-def _momentum(m, g, aim, per_member, P, G, BLOCK: tl.constexpr):
+def _momentum(m, g, aim, per_member, P, Q, G, BLOCK: tl.constexpr):
     e = tl.program_id(1).to(tl.int64)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     live = at < G
     scalars = per_member + e * 8
     taken, shrink, beta = tl.load(scalars), tl.load(scalars + 1), tl.load(scalars + 4)
-    gradient = tl.load(g + e * G + at, mask=live, other=0.0).to(tl.float32)
+    gradient = tl.load(g + e * Q + at, mask=live, other=0.0).to(tl.float32)
     gradient = tl.where(taken > 0, gradient * shrink, 0.0)
     mean = tl.load(m + e * P + at, mask=live, other=0.0) * beta + gradient
     tl.store(m + e * P + at, mean, mask=live)
@@ -213,10 +213,12 @@ def _momentum(m, g, aim, per_member, P, G, BLOCK: tl.constexpr):
 
 
 def momentum(m: Tensor, gradients: Tensor, scalars: Tensor) -> Tensor:
-    """`muon.momentum` in one pass; the look ahead is in bfloat16, which holds gradients of any size."""
+    """`muon.momentum` in one pass over (E, G) views of longer rows; bfloat16 holds a look ahead of any size."""
     E, G = gradients.shape
-    aim = torch.empty_like(gradients, dtype=torch.bfloat16)
-    _momentum[(triton.cdiv(G, 1024), E)](m, gradients, aim, scalars, m.stride(0), G, 1024, num_warps=4)
+    aim = torch.empty(E, G, dtype=torch.bfloat16, device=m.device)
+    _momentum[(triton.cdiv(G, 1024), E)](
+        m, gradients, aim, scalars, m.stride(0), gradients.stride(0), G, 1024, num_warps=4
+    )
     return aim
 
 

@@ -12,7 +12,8 @@ Shapes: E members, G a member's matrices end to end, M matrices with a short sid
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -35,22 +36,37 @@ SIZE = 0.2
 """The root mean square of an entry of AdamW's step, roughly, in learning rates."""
 
 
+@dataclass(frozen=True)
+class Stack:
+    """Matrices of one size, end to end in a member's row."""
+
+    start: int
+    count: int
+    rows: int
+    columns: int
+
+    @property
+    def part(self) -> slice:
+        return slice(self.start, self.start + self.count * self.rows * self.columns)
+
+
 def update(
     p: Tensor,
     m: Tensor,
     gradients: Tensor,
     half: Tensor | None,
     scalars: Tensor,
-    shapes: Mapping[int, tuple[int, int]],
+    stacks: Sequence[Stack],
     one_pass: bool = False,
 ) -> None:
-    """A step on (E, G) rows, in place; ``shapes`` says where in a row each matrix starts, and its size."""
-    aim = fused.kernels.momentum(m, gradients, scalars) if one_pass else momentum(m, gradients, scalars)
-    step = directions(aim, shapes)
-    if one_pass:
-        fused.kernels.descend(p, step, half, scalars)
-    else:
-        descend(p, step, half, scalars)
+    """A step on (E, G) rows, in place; ``stacks`` says what lies in a row."""
+    look_ahead, down = (fused.kernels.momentum, fused.kernels.descend) if one_pass else (momentum, descend)
+    aims = [look_ahead(m[:, stack.part], gradients[:, stack.part], scalars) for stack in stacks]
+    for alike in _by_short_side(stacks):
+        made = steps([aims[i].view(-1, stacks[i].rows, stacks[i].columns) for i in alike])
+        for i, step in zip(alike, made, strict=True):
+            part = stacks[i].part
+            down(p[:, part], step.view(len(p), -1), None if half is None else half[:, part], scalars)
 
 
 def momentum(m: Tensor, gradients: Tensor, scalars: Tensor) -> Tensor:
@@ -69,44 +85,40 @@ def descend(p: Tensor, step: Tensor, half: Tensor | None, scalars: Tensor) -> No
         half.copy_(p)
 
 
-def directions(aim: Tensor, shapes: Mapping[int, tuple[int, int]]) -> Tensor:
-    """The step that each matrix of the rows (E, G) becomes."""
-    parts: dict[int, Tensor] = {}
-    for alike in _by_short_side(shapes):
-        stacks = [
-            torch.stack([aim[:, start : start + rows * columns] for start in starts], 1).view(-1, rows, columns)
-            for (rows, columns), starts in alike.items()
-        ]
-        for starts, made in zip(alike.values(), steps(stacks), strict=True):
-            parts |= zip(starts, made.view(len(aim), len(starts), -1).unbind(1), strict=True)
-    ordered = [parts[start] for start in sorted(parts)]
-    padding = aim.shape[1] - sum(part.shape[1] for part in ordered)
-    return torch.cat([*ordered, aim.new_zeros(len(aim), padding)], 1)
-
-
 def steps(stacks: Sequence[Tensor]) -> list[Tensor]:
     """Stacks of matrices (M, rows, columns) of one short side, made orthogonal, and of the size of AdamW's steps."""
     tall = [x.shape[1] > x.shape[2] for x in stacks]
     squares = [_square(x.mT if t else x) for x, t in zip(stacks, tall, strict=True)]
-    roots, made = inverse_root(torch.cat(squares)), []
+    g, sizes = normalised(squares, torch.float16 if squares[0].is_cuda else squares[0].dtype)
+    roots, made = inverse_root(g), []
     for x, t in zip(stacks, tall, strict=True):
         root, roots = roots[: len(x)], roots[len(x) :]
-        root = (SIZE * math.sqrt(max(x.shape[1:])) * root).to(x.dtype)
+        size, sizes = sizes[: len(x)], sizes[len(x) :]
+        scale = SIZE * math.sqrt(max(x.shape[1:])) / size.sqrt()
+        root = torch.mul(root, scale, out=torch.empty_like(root, dtype=x.dtype))
         made.append(x @ root if t else root @ x)
     return made
 
 
-def inverse_root(squares: Tensor, half: torch.dtype | None = None) -> Tensor:
-    """G^(−½) for symmetric G (M, S, S) with no negative eigenvalues, roughly; small eigenvalues count as larger."""
-    size: Tensor = 1.01 * squares.norm(dim=(1, 2), keepdim=True).clamp(min=1e-30)  # no eigenvalue is larger
-    g = (squares / size).to(half or (torch.float16 if squares.is_cuda else squares.dtype))
+def normalised(squares: Sequence[Tensor], dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Symmetric matrices end to end, each over a bound on its eigenvalues; and those bounds, (M, 1, 1)."""
+    sizes = [1.01 * square.norm(dim=(1, 2), keepdim=True).clamp(min=1e-30) for square in squares]
+    g = squares[0].new_empty(sum(map(len, squares)), *squares[0].shape[1:], dtype=dtype)
+    start = 0
+    for square, size in zip(squares, sizes, strict=True):
+        torch.mul(square, 1 / size, out=g[start : (start := start + len(square))])  # one pass, to the other dtype
+    return g, torch.cat(sizes)
+
+
+def inverse_root(g: Tensor) -> Tensor:
+    """G^(−½) for symmetric G (M, S, S) with eigenvalues in [0, 1], roughly; small ones count as larger."""
     g.diagonal(dim1=1, dim2=2).add_(FLOOR)
     root = factor = _polynomial(g, *POLYNOMIALS[0])
     for coefficients in POLYNOMIALS[1:]:
         g = factor @ g @ factor
         factor = _polynomial(g, *coefficients)
         root = root @ factor
-    return root / size.sqrt()
+    return root
 
 
 def _polynomial(g: Tensor, a: float, b: float, c: float) -> Tensor:
@@ -124,9 +136,9 @@ def _square(x: Tensor) -> Tensor:
     return product
 
 
-def _by_short_side(shapes: Mapping[int, tuple[int, int]]) -> list[dict[tuple[int, int], list[int]]]:
-    """Where the matrices of each size start, those of one short side together."""
-    out: dict[int, dict[tuple[int, int], list[int]]] = {}
-    for start, size in shapes.items():
-        out.setdefault(min(size), {}).setdefault(size, []).append(start)
+def _by_short_side(stacks: Sequence[Stack]) -> list[list[int]]:
+    """The numbers of the stacks, those of one short side together."""
+    out: dict[int, list[int]] = {}
+    for i, stack in enumerate(stacks):
+        out.setdefault(min(stack.rows, stack.columns), []).append(i)
     return list(out.values())

@@ -94,6 +94,7 @@ class Memory:
     def __init__(self, module: nn.Module, dtype: torch.dtype | None = None) -> None:
         named = dict(module.named_parameters())
         matrices = [name for name, p in named.items() if name.startswith("blocks.") and p.dim() == 3]
+        matrices.sort(key=lambda name: _matrices(name, named[name])[:2])  # those of one size end to end
         rest = [name for name in named if name not in set(matrices)]
         master = next(iter(named.values()))
         sizes = [_padded(sum(named[name][0].numel() for name in group)) for group in (matrices, rest)]
@@ -104,8 +105,8 @@ class Memory:
         self.half = None if dtype is None else master.new_zeros(len(master), sizes[0], dtype=dtype)
         self.one_pass = fused.kernels is not None and master.is_cuda
         """Whether the update is the kernel; an ensemble that falls back from kernels turns it off."""
-        self.matrices: dict[int, tuple[int, int]] = {}
-        """Where in a row each matrix of the blocks starts, and its size; that of queries, keys and values is three."""
+        self.stacks: list[muon.Stack] = []
+        """What lies in a row's first part."""
         self.halves: dict[str, Tensor] = {}
         self.views: dict[str, Tensor] = {}
         for group, gradients, offset in zip((matrices, rest), self.gradients, (0, sizes[0]), strict=True):
@@ -117,13 +118,18 @@ class Memory:
                 p.data = view
                 self.views[name] = gradients[:, start:end].view(p.shape)
                 if group is matrices:
-                    parts, columns = 3 if ".qkv." in name else 1, p.shape[2]
-                    rows = p.shape[1] // parts
-                    self.matrices |= {start + part * rows * columns: (rows, columns) for part in range(parts)}
-                if self.half is not None and group is matrices:
-                    self.halves[name] = self.half[:, start:end].view(p.shape)
+                    self._stack(start, *_matrices(name, p))
+                    if self.half is not None:
+                        self.halves[name] = self.half[:, start:end].view(p.shape)
                 start = end
         self.refresh()
+
+    def _stack(self, start: int, rows: int, columns: int, count: int) -> None:
+        last = self.stacks[-1] if self.stacks else None
+        if last is not None and (last.rows, last.columns) == (rows, columns):
+            self.stacks.pop()
+            start, count = last.start, last.count + count
+        self.stacks.append(muon.Stack(start, count, rows, columns))
 
     def refresh(self) -> None:
         """Bring the half-precision copy up to date with the parameters."""
@@ -135,6 +141,12 @@ class Memory:
         return sum(
             (g.to(self.parameters.dtype).square().sum(1) for g in self.gradients), start=0 * self.parameters[:, 0]
         ).sqrt()
+
+
+def _matrices(name: str, p: Tensor) -> tuple[int, int, int]:
+    """Rows, columns and number of the matrices that a parameter is: three for queries, keys and values."""
+    count = 3 if ".qkv." in name else 1
+    return p.shape[1] // count, p.shape[2], count
 
 
 def _padded(size: int) -> int:
@@ -170,7 +182,7 @@ def apply(state: OptimiserState, memory: Memory, scalars: Tensor, optimiser: Opt
         p, m, v = (t[:, part] for t in (state.parameters, state.first, state.second))
         half = memory.half if part.start == 0 else None
         if optimiser == "muon" and part.start == 0:
-            muon.update(p, m, gradients, half, scalars, memory.matrices, memory.one_pass)
+            muon.update(p, m, gradients, half, scalars, memory.stacks, memory.one_pass)
         elif memory.one_pass:
             fused.kernels.adamw(p, m, v, gradients, half, scalars, EPSILON)
         else:

@@ -24,6 +24,8 @@ def flags(*others: str) -> list[str]:
     """The same on the command line; a flag among ``others`` takes the place of its own, data that of samples."""
     own = {f"--{name.replace('_', '-')}": str(value) for name, value in SETTINGS.items()}
     own = {name: value for name, value in own.items() if not (name == "--samples" and "--data" in others)}
+    if "--moduli" not in others:
+        own["--method"] = "aux"
     return [part for name, value in own.items() if name not in others for part in (name, value)] + list(others)
 
 

@@ -117,7 +117,7 @@ def test_a_flag_beats_the_environment_beats_a_file_beats_a_preset_beats_the_defa
     monkeypatch.setenv("AUXMOD_EPOCHS", "3")
     environment = resolved("--preset", "demo", "--config", "run.toml")
     flag = resolved("--preset", "demo", "--config", "run.toml", "--epochs", "4")
-    assert [default[name] for name in names] == [97, 3e-5, 10, 4, 256, 250]
+    assert [default[name] for name in names] == [97, 2.5e-3, 10, 4, 256, 250]
     assert [preset[name] for name in names] == [31, 1e-3, 5, 4, 64, 250]
     assert [file[name] for name in names] == [11, 0.1, 2, 1, 64, 250]
     assert [environment[name] for name in names] == [11, 0.2, 3, 1, 64, 250]

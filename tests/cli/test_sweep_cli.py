@@ -181,7 +181,7 @@ def test_a_failed_cell_is_reported_counted_and_tried_again_on_request(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = tmp_path / "r.jsonl"
-    command = ["sweep", *flags(lr="1e-3,1e30", epochs="1"), "--results", str(results)]
+    command = ["sweep", *flags(lr="1e-3,1e30", epochs="1", method="aux"), "--results", str(results)]
     assert main([*command, "--json"]) == 1
     said = capsys.readouterr()
     told = json.loads(said.out)
@@ -200,7 +200,7 @@ def test_a_failed_cell_is_reported_counted_and_tried_again_on_request(
 def test_a_finished_sweep_is_skipped_without_torch(tmp_path: Path) -> None:
     results = tmp_path / "r.jsonl"
     Results(results).append(result_row(tiny(seed=seed), {"match": 0.5}, {}) for seed in range(200))
-    arguments = ["sweep", *flags(seed="0:199"), "--results", str(results)]
+    arguments = ["sweep", *flags(seed="0:199", method="aux"), "--results", str(results)]
     script = f"import sys, auxmod.cli; code = auxmod.cli.main({arguments}); print(code, 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[0].startswith("200 of 200 cells are done")

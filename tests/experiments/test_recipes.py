@@ -30,8 +30,11 @@ def test_what_is_given_wins(preset: str) -> None:
     assert (run.method.k, run.method.r, run.method.draw, run.training.epochs) == (3, 0.9, "fixed", 1)
 
 
-def test_no_preset_changes_nothing() -> None:
-    assert with_preset(None, {"n": 3}) == {"n": 3}
+def test_without_a_preset_the_method_is_auto_unless_another_is_meant() -> None:
+    assert with_preset(None, {"n": 3}) == {"n": 3, "method": "auto"}
+    for given in ({"method": "naive"}, {"k": 5}, {"r": 0.2}, {"moduli": (1, 3)}):
+        assert with_preset(None, given) == given
+    assert {build(**with_preset(preset, {})).method.method for preset in PRESETS} == {"aux"}
 
 
 def test_the_papers_preset_is_the_defaults_with_the_papers_k_and_r() -> None:

@@ -77,7 +77,7 @@ def _settings() -> Iterator[tuple[str, Any, str, str, str]]:
                 continue
             default = "as the method has it" if group == "method" else str(field.default)
             if field.name == "method":
-                default = "aux, or custom with --moduli"
+                default = "auto; aux with --preset, --k or --r; custom with --moduli"
             yield field.name, hints[field.name], group, docs.get(field.name, ""), default
         yield from (extra for extra in _EXTRA if extra[2] == group)
 

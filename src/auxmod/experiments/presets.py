@@ -89,9 +89,9 @@ PRESETS: dict[str, Callable[[Mapping[str, Any]], Settings]] = {"demo": demo, "pa
 
 
 def with_preset(name: str | None, given: Mapping[str, Any]) -> Settings:
-    """The given settings, with what is not given filled from the preset."""
+    """The given settings, with what is not given filled from the preset; without one, the method is `auto`."""
     if name is None:
-        return dict(given)
+        return dict(given) if given.keys() & {"method", "k", "r", "moduli"} else {"method": "auto", **given}
     require(name in PRESETS, f"--preset is {name!r}; choose one of {', '.join(PRESETS)}.")
     filled = PRESETS[name](given)
     if "moduli" in given:  # an explicit set of moduli replaces the paper's pair

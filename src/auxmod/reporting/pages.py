@@ -106,6 +106,8 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
     ("docs/results.md", "make pages: setup", research.setup),
     ("docs/results.md", "make pages: knobs", research.knobs),
     ("docs/results.md", "make pages: ways to choose K and r", research.ways),
+    ("README.md", "make pages: past the paper", research.beyond),
+    ("docs/research.md", "make pages: past the paper", research.beyond),
     ("docs/research.md", "make pages: other moduli", research.moduli),
     ("docs/research.md", "make pages: trials", research.trials),
 ]

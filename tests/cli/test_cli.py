@@ -223,3 +223,18 @@ def test_sparse_data_are_sparse(cli: Cli) -> None:
     zeros = {name: float((np.load(f"{name}.npz")["x"] == 0).mean()) for name in "su"}
     assert zeros["u"] == pytest.approx(1 / 7, abs=0.02)
     assert zeros["s"] > 0.3
+
+
+def test_a_lost_gpu_is_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import torch
+
+    def lost(*_: Any, **__: Any) -> None:
+        raise torch.AcceleratorError("CUDA error: unspecified launch failure\nSearch for it elsewhere.\n")
+
+    monkeypatch.setattr("auxmod.experiments.single.train_run", lost)
+    assert main(["train", *flags(), "--out", str(tmp_path / "run"), "--quiet"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("Error: The GPU failed (CUDA error: unspecified launch failure). What was saved is kept:")
+    assert len(said.splitlines()) == 1

@@ -75,6 +75,7 @@ def test_an_unknown_preset_is_refused() -> None:
         ("grid", 18 * 81),
         ("redbox", 81),
         ("curves", 2 * 2 * (3 + 3 + 1)),
+        ("finalists", 4 * 18 * 2),
     ],
 )
 def test_an_item_needs_so_many_runs_at_the_papers_preset(item: str, count: int) -> None:
@@ -84,7 +85,7 @@ def test_an_item_needs_so_many_runs_at_the_papers_preset(item: str, count: int) 
 
 def test_all_items_have_a_recipe_with_a_line_about_it() -> None:
     paper = {"table1a", "table1b", "table2", "table3", "configs", "grid", "redbox", "curves"}
-    assert set(RECIPES) == paper | {"headline", "beyond", "setup", "knobs"}
+    assert set(RECIPES) == paper | {"headline", "beyond", "setup", "knobs", "finalists"}
     assert all(recipe.__doc__ for recipe in RECIPES.values())
 
 

@@ -66,6 +66,9 @@ def _trouble(error: OSError | RuntimeError | MemoryError) -> str:
     """What went wrong that is not the user's doing, and how to go on."""
     if isinstance(error, MemoryError):
         return "This needs more memory than there is: use a smaller --batch, model or file."
+    if type(error).__name__ == "AcceleratorError":  # torch's, which may not have been imported
+        what, *_ = str(error).splitlines()
+        return f"The GPU failed ({what}). What was saved is kept: the same command goes on, train with --resume."
     if not isinstance(error, OSError) or error.errno is None:
         return str(error) if str(error).endswith(".") else f"{type(error).__name__}: {error}"
     where = f"{error.filename} cannot be written or read" if error.filename else "A file cannot be written or read"

@@ -225,9 +225,29 @@ def knobs(_: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
             yield wanted("paper", "aux", size, embedding, count, **settings)
 
 
+FINALISTS: tuple[Settings, ...] = (
+    {},
+    {"lr": 6e-5},
+    {"init": 0.02},
+    {"init": 0.02, "pooling": "max", "clip": 1.0},
+)
+"""Changes to the stated setup: the nearest to the paper's figures on the telling cells, by `setup` and `knobs`."""
+
+
+def finalists(_: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
+    """The few configurations nearest to the paper's figures, on all 18 cells of Table 1."""
+    settings = [(size, embedding) for embedding in SIZES for size in SIZES[embedding]]
+    for changes, (size, embedding), count in itertools.product(FINALISTS, settings, samples):
+        for variant in ("aux", "sparse"):
+            yield wanted("paper", variant, size, embedding, count, **changes)
+
+
 RECIPES: dict[str, Callable[..., Iterator[Wanted]]] = {
     recipe.__name__: recipe
-    for recipe in (table1a, table1b, configs, table3, redbox, grid, table2, curves, headline, beyond, setup, knobs)
+    for recipe in (
+        *(table1a, table1b, configs, table3, redbox, grid, table2, curves),
+        *(headline, beyond, setup, knobs, finalists),
+    )
 }
 """By name, in the order in which they should be run."""
 
@@ -250,7 +270,7 @@ def cells(
     asked = [want for preset in presets for want in RECIPES[item](preset, **sizes) if keep(want)]
     fixed = {want.run: want.seeds for want in reversed(asked)}
     runs = sorted(dict.fromkeys(want.run for want in asked), key=_turn if item == "table2" else _samples)
-    single = item in ("table3", "grid", "redbox", "setup")
+    single = item in ("table3", "grid", "redbox", "setup", "finalists")
     usual = 1 if single else 3 if item in ("headline", "beyond") else None
     return [
         dataclasses.replace(run, seed=seed) if seed else run

@@ -112,7 +112,8 @@ def train(
     """Train one model and return it: the Python form of `auxmod train`.
 
     Give a `RunConfig`, or the settings of one (``n=16, q=97, method="aux", k=5, r=0.4``), a preset filling the
-    rest. Without a method or a preset the method is `auto`. With ``out``, the run directory is kept there; without, only the model is.
+    rest. Without a method or a preset the method is `auto`. With ``out``, the run directory is kept there; without,
+    only the model is.
     """
     require(
         config is None or (preset is None and not settings), "Give a RunConfig, or a preset and settings, not both."

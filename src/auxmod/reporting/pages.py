@@ -105,6 +105,7 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
     ("docs/paper.md", errata.COMMAND, paper_errors),
     ("docs/results.md", "make pages: setup", research.setup),
     ("docs/results.md", "make pages: knobs", research.knobs),
+    ("docs/results.md", "make pages: finalists", research.finalists),
     ("docs/results.md", "make pages: ways to choose K and r", research.ways),
     ("README.md", "make pages: past the paper", research.beyond),
     ("docs/research.md", "make pages: past the paper", research.beyond),

@@ -55,6 +55,31 @@ def knobs(place: Path) -> str:
     return render.markdown(tables.build("knobs", "paper", results.read(place)))
 
 
+def finalists(place: Path) -> str:
+    """How near each of the last configurations comes to the paper's figures, over all cells of Table 1."""
+    cells = tables.build("finalists", "paper", results.read(place)).cells
+    methods = ("aux", "sparse")
+    columns = ["configuration"]
+    columns += [
+        f"{method} {what}" for method in methods for what in ("run", f"within {tables.NEAR:g}", "mean distance")
+    ]
+    rows = []
+    for (changed,), group in grouped(cells, ("changed",)).items():
+        figures: list[str] = []
+        for method in methods:
+            own = [cell for cell in group if cell.facts["method"] == method]
+            gaps = [abs(cell.difference) for cell in own if cell.difference is not None]
+            near = f"{sum(gap <= tables.NEAR for gap in gaps)}"
+            figures += [
+                f"{len(gaps)} of {len(own)}",
+                near if gaps else "–",
+                f"{statistics.fmean(gaps):.1f}" if gaps else "–",
+            ]
+        rows.append(("as stated" if changed == "nothing" else changed, *figures))
+    note = "Cells of Table 1 at 100K samples, one seed; points from the paper's accuracy: `auxmod table finalists`."
+    return f"{markdown(columns, rows)}\n\n{note}"
+
+
 def ways(place: Path) -> str:
     """Ways to set K and r, at equal cost."""
     rows = read_lines(place / "compare.jsonl")

@@ -21,7 +21,7 @@ from auxmod.reporting import published, results
 from auxmod.reporting.cells import NAMES, TITLES, Cell, Facts, Table, grouped, values
 from auxmod.settings import flatten
 
-ONCE = ("gap", "rho", "headline", "beyond", "setup", "knobs")
+ONCE = ("gap", "rho", "headline", "beyond", "setup", "knobs", "finalists")
 """Tables that are the same for every preset."""
 SHOWN = ("pooling", "final_norm", "init", "clip", "lr")
 """Settings that the paper leaves open or that a preset changes, said beneath each table."""
@@ -60,6 +60,7 @@ _SHAPES: dict[str, tuple[tuple[str, ...], str]] = {
     "beyond": (("embedding", "n", "q", "samples", "metric", "asks"), "method"),
     "setup": (("embedding", "pooling", "final_norm", "init", "clip"), "method"),
     "knobs": (("embedding", "changed"), "method"),
+    "finalists": (("embedding", "n", "q", "changed"), "method"),
 }
 """The facts that name a row, and the one that names a column."""
 
@@ -126,7 +127,7 @@ def _facts(item: str, want: Wanted) -> Facts:
     run = want.run
     facts: Facts = {"embedding": run.model.embedding, "n": run.problem.n, "q": run.problem.q}
     facts |= {"samples": run.training.samples, "method": want.variant, "k": run.method.k, "r": run.method.r}
-    if item == "knobs":
+    if item in ("knobs", "finalists"):
         return facts | {"changed": _departure(run)}
     own, more = flatten(run), {"configs": tuple(recipes.SWITCHES), "setup": _SHAPES["setup"][0]}
     return facts | {name: own[name] for name in more.get(item, ())}
@@ -134,7 +135,7 @@ def _facts(item: str, want: Wanted) -> Facts:
 
 def _paper(item: str, facts: Facts, tau: float | None) -> float | None:
     """The paper's figure; what is tried past its tables is tried on cells of its Tables 1 and 2."""
-    if item in ("setup", "knobs", "beyond"):
+    if item in ("setup", "knobs", "finalists", "beyond"):
         item = "table1a" if facts["embedding"] == "token" else "table1b" if tau is None else "table2"
     names = ["embedding", "n", "q", "samples", "method", *(recipes.SWITCHES if item == "configs" else ())]
     return published.find(item, tau=tau, **{name: facts[name] for name in names})
@@ -142,7 +143,7 @@ def _paper(item: str, facts: Facts, tau: float | None) -> float | None:
 
 def _departure(run: RunConfig) -> str:
     """What in a run is not the paper's."""
-    given = {"n": run.problem.n, "q": run.problem.q, "embedding": run.model.embedding}
+    given = {"n": run.problem.n, "q": run.problem.q, "embedding": run.model.embedding, "method": run.method.method}
     own, base = flatten(run), flatten(settings.build(**with_preset("paper", given)))
     changed = {name for name in own if own[name] != base[name]} - {"test_samples", "seed", "samples", "moduli"}
     words = [f"r {run.method.r:g}" if name == "weights" else f"{name} {own[name]}" for name in sorted(changed)]

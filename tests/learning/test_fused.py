@@ -1,5 +1,8 @@
 """The trunk by hand against the plain one. The kernels need a GPU; where there is none, these tests say so and skip."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 
@@ -213,3 +216,18 @@ def test_capturing_a_step_changes_nothing(monkeypatch, precision):
     assert all(torch.equal(a, b) for a, b in zip(before, model._changing(), strict=True))
     if model.memory.half is not None:
         assert torch.equal(model.memory.half, model.state.parameters[:, : model.memory.half.shape[1]].half())
+
+
+@gpu
+def test_a_replayed_step_keeps_its_ensemble_alive(monkeypatch):
+    """A graph itself holds addresses only."""
+    model = ensemble(monkeypatch, True)
+    model._draw_order(0)
+    replay, losses = captured(model.step, model._changing(), CUDA), model.loss_sum
+    seen = weakref.ref(model)
+    del model
+    gc.collect()
+    assert seen() is not None
+    replay()
+    assert torch.isfinite(losses).all()
+    assert (losses > 0).all()

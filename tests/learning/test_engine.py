@@ -1,5 +1,6 @@
 """A member of an ensemble learns what it learns alone; a run can stop after any event and go on as if it had not."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from auxmod.config import RunConfig
 from auxmod.errors import UserError
 from auxmod.learning import engine
 from auxmod.learning.engine import Ensemble, Finished, Progress, shape_of, training_inputs
+from auxmod.learning.objective import Objective
 from auxmod.problem import labels, rng
 from tiny import tiny
 
@@ -121,9 +123,37 @@ def test_runs_of_different_shape_do_not_ride_together() -> None:
         assert shape_of(tiny(**other)) != shape_of(tiny())
         with pytest.raises(UserError, match="one shape"):
             Ensemble([tiny(), tiny(**other)], CPU)
-    token = tiny(embedding="token")
-    assert shape_of(token) != shape_of(tiny(embedding="token", q=11))
     assert shape_of(tiny()) == shape_of(tiny(q=11, k=7, r=0.9, seed=3, lr=1, epochs=9, clip=1, init=0.5))
+
+
+def test_tokens_ride_together_whatever_their_q_and_moduli_and_learn_what_they_would_alone() -> None:
+    own: list[dict[str, Any]] = [
+        {"k": 4, "r": 0.3, "draw": "sampled"},
+        {"q": 11, "method": "naive"},
+        {"q": 5, "moduli": (1, 2, 6), "weights": (0.2, 0.5, 0.3), "draw": "sampled"},
+        {"q": 3, "method": "sparse", "clip": 1.0},
+    ]
+    runs = [tiny(embedding="token", seed=seed, **settings) for seed, settings in enumerate(own)]
+    together = list(Ensemble(runs, CPU, dtype=torch.float64).fit())
+    for e, run in enumerate(runs):
+        alone = list(Ensemble([run], CPU, dtype=torch.float64).fit())
+        losses = [event.loss[e] for event in together if isinstance(event, Progress)]
+        assert losses == pytest.approx([event.loss[0] for event in alone if isinstance(event, Progress)], rel=1e-9)
+        (first, *_), (second, *_) = (
+            [event.scores for event in events if isinstance(event, Finished)] for events in (together, alone)
+        )
+        assert first[e] == second[0]
+
+
+def test_padding_is_never_drawn() -> None:
+    """Weights that sum to a little less than 1 leave nothing for a modulus that a member does not have."""
+    runs = [tiny(embedding="token", moduli=(1, 3), weights=(0.7, 0.3)), tiny(embedding="token", moduli=(1, 2, 4, 8))]
+    objective = Objective.of(runs, CPU)
+    weights = objective.sample_weights(torch.arange(50_000).expand(2, -1), torch.tensor(0))
+    assert weights[0, :, 2:].eq(0).all()
+    assert weights.sum(-1).eq(1).all()
+    short = dataclasses.replace(objective, weights=objective.weights * 0.5)
+    assert short.sample_weights(torch.arange(50_000).expand(2, -1), torch.tensor(0))[0, :, 2:].eq(0).all()
 
 
 # -- events ---------------------------------------------------------------------------------------------------

@@ -59,14 +59,15 @@ class Finished:
 
 
 def shape_of(config: RunConfig) -> tuple[Any, ...]:
-    """What runs must share to ride in one ensemble; all else may differ."""
+    """What runs must share to ride in one ensemble; all else may differ.
+
+    Classes and tokens that a member lacks are padding, and so are moduli of classes: each point has its own weights.
+    """
     m, t = config.model, config.training
     structure = tuple(getattr(m, f.name) for f in fields(m) if f.name != "init")
-    table = config.problem.q if m.embedding == "token" else None
-    rungs = (len(config.method.moduli), len(config.method.harmonics))
+    rungs = (len(config.method.moduli), len(config.method.harmonics)) if m.angles else None
     return (
         config.problem.n,
-        table,
         rungs,
         structure,
         t.samples,
@@ -79,7 +80,7 @@ def shape_of(config: RunConfig) -> tuple[Any, ...]:
 
 
 def make_encoder(configs: Sequence[RunConfig]) -> Encoder:
-    """An encoder, not yet filled, that serves every run of the ensemble: token heads pad to the largest K·q."""
+    """An encoder, not yet filled, that serves every run of the ensemble: with the most tokens and classes of any."""
     sizes = [widths(c) for c in configs]
     inputs, outputs = (max(size) for size in zip(*sizes, strict=True))
     return Encoder(configs[0].model, configs[0].problem.n, inputs, outputs, len(configs))

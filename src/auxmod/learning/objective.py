@@ -9,7 +9,7 @@ Shapes: E members, B batch, N terms, J rungs (moduli, then harmonics), V classes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -33,6 +33,8 @@ class Objective:
     """m_j·q, int64 (E, J); q itself for a harmonic."""
     harmonics: Tensor
     """What the sum is multiplied by before it is reduced, int64 (E, J); 1 for a modulus."""
+    rungs: Tensor
+    """How many rungs a member has itself, int64 (E,); the others have no weight."""
     finer: int
     """How many of the rungs are harmonics."""
     weights: Tensor
@@ -50,10 +52,15 @@ class Objective:
 
     @classmethod
     def of(cls, configs: Sequence[RunConfig], device: torch.device) -> Objective:
-        """The objective of an ensemble of runs, which have equally many moduli."""
+        """The objective of an ensemble of runs."""
+        most = max(c.method.rungs for c in configs)
+
+        def padded(rows: Iterable[Sequence[float]], pad: float) -> Tensor:
+            return torch.tensor([(*row, *[pad] * (most - len(row))) for row in rows], device=device)
+
         q = torch.tensor([c.problem.q for c in configs], device=device)
-        multipliers = torch.tensor([(*c.method.moduli, *[1] * len(c.method.harmonics)) for c in configs], device=device)
-        harmonics = torch.tensor([(*[1] * len(c.method.moduli), *c.method.harmonics) for c in configs], device=device)
+        multipliers = padded((c.method.moduli for c in configs), 1)
+        harmonics = padded(((*[1] * len(c.method.moduli), *c.method.harmonics) for c in configs), 1)
         crossed = [c.method.asked == "all" for c in configs]
         reach = torch.tensor([c.problem.q if c.method.augment == "shift" else 1 for c in configs], device=device)
         starts = torch.tensor([rng.key(c.seed, "shift") for c in configs], device=device)
@@ -62,10 +69,11 @@ class Objective:
             q=q,
             moduli=multipliers * q[:, None],
             harmonics=harmonics,
+            rungs=torch.tensor([c.method.rungs for c in configs], device=device),
             finer=len(configs[0].method.harmonics),
             crossed=torch.tensor(crossed, device=device) if any(crossed) else None,
             shifts=(starts, reach) if any(c.method.augment == "shift" for c in configs) else None,
-            weights=torch.tensor([c.method.weights for c in configs], dtype=torch.float32, device=device),
+            weights=padded((c.method.weights for c in configs), 0.0),
             draw=torch.tensor([_DRAWS[c.method.draw] for c in configs], device=device),
             alpha=torch.tensor([c.method.alpha for c in configs], dtype=torch.float32, device=device),
             key=torch.tensor([rng.key(c.seed, "label") for c in configs], device=device),
@@ -130,7 +138,8 @@ class Objective:
         counter = torch.where(draw == _DRAWS["batched"], step, counter)
         u = rng.uniforms(self.key[:, None], counter)[..., None]
         upper = self.weights.double().cumsum(1)[:, None]
-        upper = torch.where(torch.arange(upper.shape[-1], device=u.device) == upper.shape[-1] - 1, 2.0, upper)
+        last = torch.arange(upper.shape[-1], device=u.device) >= self.rungs[:, None, None] - 1
+        upper = torch.where(last, 2.0, upper)
         drawn = (u < upper) & (u >= torch.nn.functional.pad(upper[..., :-1], (1, 0)))
         return torch.where((draw == _DRAWS["expected"])[..., None], self.weights[:, None], drawn.float())
 

@@ -53,7 +53,7 @@ def plan(
 
 
 def _split(members: Sequence[RunConfig], room: float, most: int, device: torch.device) -> list[list[RunConfig]]:
-    """Fill one ensemble after another; all members take what the largest does, since tables and heads of tokens are padded to it."""
+    """Fill one ensemble after another; all members take what the largest does: tokens and classes pad to it."""
     out: list[list[RunConfig]] = []
     largest = 0
     for config in members:

@@ -151,6 +151,11 @@ class Model(Checked):
     """Between the two linear maps of the feed-forward layer."""
 
     @property
+    def reads_first(self) -> bool:
+        """Whether only the first position of a sample is read out."""
+        return self.pooling in ("cls", "first")
+
+    @property
     def angles(self) -> bool:
         """Whether the read-out is a point on a circle for each modulus, and not classes."""
         return self.embedding == "angular" or self.readout == "angles"

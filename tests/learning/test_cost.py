@@ -1,5 +1,7 @@
 """Counts of parameters, arithmetic and memory, against the model itself."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -42,8 +44,10 @@ def test_arithmetic_is_what_torch_counts(embedding: str, pooling: str, optimiser
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
-def test_memory_is_near_what_a_forward_pass_keeps(precision: str, activation: str) -> None:
-    config = build(n=16, width=64, hidden=256, layers=3, batch=50, precision=precision, activation=activation)
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_memory_is_near_what_a_forward_pass_keeps(precision: str, activation: str, pooling: Any) -> None:
+    sizes: dict[str, Any] = {"n": 16, "width": 64, "hidden": 256, "layers": 3, "batch": 50}
+    config = build(**sizes, precision=precision, activation=activation, pooling=pooling)
     ensemble = Ensemble([config], torch.device("cpu"))
     parameters = next(ensemble.encoder.parameters()).untyped_storage().data_ptr()
     kept: dict[int, int] = {}
@@ -58,7 +62,7 @@ def test_memory_is_near_what_a_forward_pass_keeps(precision: str, activation: st
         ensemble.step()
     size = 2 if precision == "bf16" else 4
     copies = 2 * cost.parameters(config) if size == 2 else 0
-    assert 0.95 < cost.activation_bytes(config, size) / (sum(kept.values()) - copies) < 1.4
+    assert 0.95 < cost.activation_bytes(config, size) / (sum(kept.values()) - copies) < 1.5
     assert cost.member_bytes(config) > cost.activation_bytes(config, size) + 16 * cost.parameters(config)
 
 

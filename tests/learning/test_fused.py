@@ -46,30 +46,41 @@ def trunk_gradients(model: Ensemble, n: int) -> dict[str, torch.Tensor]:
     """Output, input gradient and every block parameter's gradient for one fixed stream."""
     make = torch.Generator(CUDA).manual_seed(7)
     x = torch.randn(len(model.configs), 37 * n, 256, device=CUDA, generator=make).requires_grad_()
-    up = torch.randn(x.shape, device=CUDA, generator=make)
     named = {k: p for k, p in model.encoder.named_parameters() if k.startswith("blocks.")}
     if model._by_hand is not None:
         for view in model.memory.views.values():
             view.fill_(float("nan"))  # every gradient must be written
         y = model._by_hand(x, n)
+        up = torch.randn(y.shape, device=CUDA, generator=make)
         (dx,) = torch.autograd.grad((y * up).sum(), x)
         return {"y": y.detach(), "dx": dx} | {k: model.memory.views[k].clone() for k in named}
     y = model.encoder.trunk(x, n, model.trunk_dtype)
+    up = torch.randn(y.shape, device=CUDA, generator=make)
     dx, *gradients = torch.autograd.grad((y * up).sum(), [x, *named.values()])
     return {"y": y.detach(), "dx": dx} | dict(zip(named, gradients, strict=True))
 
 
 @gpu
 @pytest.mark.parametrize(
-    ("n", "bias", "precision"),
-    [(16, True, "fp16"), (17, False, "fp16"), (64, True, "fp16"), (100, True, "bf16"), (200, True, "fp16")],
+    ("n", "bias", "precision", "pooling"),
+    [
+        (16, True, "fp16", "mean"),
+        (17, False, "fp16", "mean"),
+        (64, True, "fp16", "mean"),
+        (100, True, "bf16", "mean"),
+        (200, True, "fp16", "mean"),
+        (17, True, "fp16", "cls"),
+        (65, True, "bf16", "cls"),
+        (32, False, "fp16", "first"),
+    ],
 )
 def test_forward_and_every_gradient_are_as_close_to_fp32_as_the_plain_half_precision_trunk(
-    monkeypatch, n, bias, precision
+    monkeypatch, n, bias, precision, pooling
 ):
-    exact = trunk_gradients(ensemble(monkeypatch, False, bias=bias, precision="fp32"), n)
-    plain = trunk_gradients(ensemble(monkeypatch, False, bias=bias, precision=precision), n)
-    by_hand = ensemble(monkeypatch, True, bias=bias, precision=precision)
+    settings = {"bias": bias, "pooling": pooling}
+    exact = trunk_gradients(ensemble(monkeypatch, False, **settings, precision="fp32"), n)
+    plain = trunk_gradients(ensemble(monkeypatch, False, **settings, precision=precision), n)
+    by_hand = ensemble(monkeypatch, True, **settings, precision=precision)
     assert by_hand._by_hand is not None
     ours = trunk_gradients(by_hand, n)
     assert ours.keys() == exact.keys()

@@ -33,3 +33,20 @@ def test_attention_and_its_gradient_are_the_definition_s(bias: bool) -> None:
     torch.testing.assert_close(d_qkv, expected[0])
     if shift is not None:
         torch.testing.assert_close(sums.sum(1), expected[1].float())
+
+
+def test_one_query_a_sample_is_the_first_of_all() -> None:
+    D = HEADS * WIDTH
+    make = torch.Generator().manual_seed(1)
+    qkv = torch.randn(E, SAMPLES * N, 3 * D, dtype=torch.float64, generator=make)
+    d_out = torch.randn(E, SAMPLES, D, dtype=torch.float64, generator=make)
+    q, kv = qkv[:, ::N, :D].contiguous(), qkv[:, :, D:].contiguous()
+    torch.testing.assert_close(
+        long_attention.attend_first(q, kv, N, HEADS), long_attention.attend(qkv, None, N, HEADS)[:, ::N]
+    )
+    everywhere = torch.zeros(E, SAMPLES * N, D, dtype=torch.float64)
+    everywhere[:, ::N] = d_out
+    d_qkv = long_attention.attend_backward(qkv, None, everywhere, torch.zeros(E, 1, 3 * D), N, HEADS)
+    dq, dkv = long_attention.attend_first_backward(q, kv, d_out, N, HEADS)
+    torch.testing.assert_close(dq, d_qkv[:, ::N, :D])
+    torch.testing.assert_close(dkv, d_qkv[:, :, D:])

@@ -31,6 +31,7 @@ def step_flops(config: RunConfig) -> int:
 
     - blocks, each position: 6 · L·(4·D² + 2·D·H) · B·T
     - attention, QKᵀ and its product with V: 12 · T²·D · L·B
+    - where only the first position is read out, the last block has but keys and values, 6 · 2·D² · B·T, of the others
     - angular embedding, whose input needs no gradient: 4 · inputs·D · B·N (a token's look-up is free)
     - read-out, each sample: 6 · D·outputs · B
     - Muon, each matrix of the blocks with sides S ≤ W: 4 · S²·W + 26 · S³ (`learning/muon.py`)
@@ -39,8 +40,11 @@ def step_flops(config: RunConfig) -> int:
     """
     m, n, B = config.model, config.problem.n, config.training.batch
     T = _positions(config)
-    blocks = 6 * m.layers * _block_weights(config) * B * T
-    attention = 12 * T**2 * m.width * m.layers * B
+    whole, D = m.layers - _ends_early(config), m.width
+    blocks, attention = 6 * whole * _block_weights(config) * B * T, 12 * T**2 * D * whole * B
+    if _ends_early(config):
+        blocks += 6 * B * (2 * D**2 * T + _block_weights(config) - 2 * D**2)
+        attention += 12 * T * D * B
     embedding = 4 * widths(config)[0] * m.width * B * n if m.embedding == "angular" else 0
     update = m.layers * _muon_flops(m.width, m.hidden) if config.training.optimiser == "muon" else 0
     return blocks + attention + embedding + 6 * _head_weights(config) * B + update
@@ -79,7 +83,10 @@ def activation_bytes(config: RunConfig, size: int) -> int:
         inside += 4 * size * m.heads * T + size * (H + 2 * D)
     backward = size * (2 * H + 4 * D) + 4 * D
     ends = 4 * B * (T * inputs * (m.embedding == "angular") + 3 * outputs)
-    return B * T * (m.layers * (stream + inside) + backward) + ends
+    if not _ends_early(config):
+        return B * T * (m.layers * (stream + inside) + backward) + ends
+    last = T * (stream // 2 + size * 3 * D) + inside  # of most positions the last block keeps a norm, keys and values
+    return B * (T * ((m.layers - 1) * (stream + inside) + backward) + last) + ends
 
 
 def seconds(config: RunConfig, flops_per_second: float) -> float:
@@ -92,6 +99,11 @@ def widths(config: RunConfig) -> tuple[int, int]:
     q, points = config.problem.q, 2 * config.method.rungs
     inputs = q if config.model.embedding == "token" else points
     return inputs, points if config.model.angles else max(config.method.moduli) * q
+
+
+def _ends_early(config: RunConfig) -> bool:
+    """Whether the last block is computed for one position alone."""
+    return config.model.reads_first and not config.model.dropout
 
 
 def _positions(config: RunConfig) -> int:

@@ -63,7 +63,7 @@ class FusedTrunk:
 
     def __init__(self, encoder: Encoder, weights: dict[str, Tensor], gradients: dict[str, Tensor]) -> None:
         """``weights`` are the half-precision matrices and ``gradients`` the buffers for every parameter, by name."""
-        self.heads, self.layers = encoder.model.heads, []
+        self.heads, self.first, self.layers = encoder.model.heads, encoder.model.reads_first, []
         for number, block in enumerate(encoder.blocks):
             assert isinstance(block, Block)
             prefix = f"blocks.{number}."
@@ -74,7 +74,10 @@ class FusedTrunk:
         self.dtype, self.bias = self.layers[0]["qkv.weight"].dtype, encoder.model.bias
 
     def __call__(self, x: Tensor, n: int) -> Tensor:
-        """The residual stream (E, R, D) float32 after all blocks; gradients of parameters go to their buffers."""
+        """The residual stream (E, R, D) float32 after all blocks; gradients of parameters go to their buffers.
+
+        Where only the first position of a sample is read out, the last block is of those alone: (E, B, D).
+        """
         if torch.is_grad_enabled():
             out: Tensor = _Function.apply(x, self, n)  # type: ignore[no-untyped-call]
             return out
@@ -84,7 +87,7 @@ class FusedTrunk:
         """The stream, and with ``keep`` what the backward pass needs of each layer."""
         kept: list[tuple[Tensor, ...]] = []
         y, bias = None, None
-        for layer in self.layers:
+        for layer in self._whole:
             x, h = kernels.add_norm(x, y, bias, layer["norm1.weight"], layer["norm1.bias"], self.dtype)
             assert h is not None
             qkv = torch.bmm(h, layer["qkv.weight"].mT)
@@ -99,16 +102,89 @@ class FusedTrunk:
             if keep:
                 kept.append((x, h, qkv, mixed, middle, g, hidden))
             x = middle
-        return kernels.add_norm(x, y, bias, None, None, self.dtype)[0], kept
+        if not self.first:
+            return kernels.add_norm(x, y, bias, None, None, self.dtype)[0], kept
+        x, h = kernels.add_norm(x, y, bias, *self._last("norm1.weight", "norm1.bias"), self.dtype)
+        assert h is not None
+        out, last = self._forward_first(x, h, n)
+        return out, [*kept, last] if keep else kept
+
+    @property
+    def _whole(self) -> list[Layer]:
+        """The layers that are computed for all positions."""
+        return self.layers[:-1] if self.first else self.layers
+
+    def _last(self, *names: str) -> list[Any]:
+        return [self.layers[-1][name] for name in names]
+
+    def _forward_first(self, x: Tensor, h: Tensor, n: int) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The last block of each sample's first position, from the stream and its norm; and what backward needs.
+
+        The bias of keys moves all scores of a query alike, so that it changes nothing; that of values is added after.
+        """
+        D, (weight, bias) = x.shape[2], self._last("qkv.weight", "qkv.bias")
+        rows, own = x[:, ::n].contiguous(), h[:, ::n].contiguous()
+        q, kv = torch.bmm(own, weight[:, :D].mT), torch.bmm(h, weight[:, D:].mT)
+        if bias is not None:
+            q += bias[:, None, :D].to(q.dtype)
+        mixed = long_attention.attend_first(q, kv, n, self.heads)
+        if bias is not None:
+            mixed += bias[:, None, 2 * D :].to(mixed.dtype)
+        out, out_bias, up, up_bias, down, down_bias = self._last(
+            "out.weight", "out.bias", "up.weight", "up.bias", "down.weight", "down.bias"
+        )
+        norm2 = self._last("norm2.weight", "norm2.bias")
+        middle, g = kernels.add_norm(rows, torch.bmm(mixed, out.mT), out_bias, *norm2, self.dtype)
+        assert g is not None
+        hidden = kernels.linear_relu(g, up, up_bias)
+        y = kernels.add_norm(middle, torch.bmm(hidden, down.mT), down_bias, None, None, self.dtype)[0]
+        return y, (x, h, own, q, kv, mixed, middle, g, hidden)
+
+    def _backward_first(self, stream: Tensor, kept: tuple[Tensor, ...], n: int) -> tuple[Tensor, Tensor]:
+        """The gradient of the stream before the last block, (E, R, D) in half precision, and its sum over rows."""
+        layer, to = self.layers[-1], self.layers[-1].gradients
+        x, h, own, q, kv, mixed, middle, g, hidden = kept
+        (E, B, D), R = stream.shape, x.shape[1]
+        sums = [stream.new_empty(E, kernels.parts(E, -(-rows // kernels.norm_rows(D))), 3, D) for rows in (R, B)]
+        blocks = stream.new_empty(E, kernels.product_blocks(B), hidden.shape[2]) if self.bias else None
+        dx = stream.to(self.dtype)
+        torch.bmm(dx.mT, hidden, out=to["down.weight"])
+        d_hidden = kernels.linear_relu_backward(dx, layer["down.weight"], hidden, blocks)
+        torch.bmm(d_hidden.mT, g, out=to["up.weight"])
+        kernels.norm_backward(torch.bmm(d_hidden, layer["up.weight"]), middle, layer["norm2.weight"], dx, sums[1])
+
+        torch.bmm(dx.mT, mixed, out=to["out.weight"])
+        d_mixed = torch.bmm(dx, layer["out.weight"])
+        dq, dkv = long_attention.attend_first_backward(q, kv, d_mixed, n, self.heads)
+        torch.bmm(dq.mT, own, out=to["qkv.weight"][:, :D])
+        torch.bmm(dkv.mT, h, out=to["qkv.weight"][:, D:])
+        dh = torch.bmm(dkv, layer["qkv.weight"][:, D:])
+        dh[:, ::n] += torch.bmm(dq, layer["qkv.weight"][:, :D])
+        whole = torch.zeros_like(h)
+        whole[:, ::n] = dx
+        kernels.norm_backward(dh, x, layer["norm1.weight"], whole, sums[0])
+
+        first, second = (each.sum(1) for each in sums)
+        small = {"norm1.weight": first[:, 0], "norm2.weight": second[:, 0]}
+        if blocks is not None:
+            queries, values = (d.sum(1, dtype=torch.float32) for d in (dq, d_mixed))
+            small |= {"norm1.bias": first[:, 1], "norm2.bias": second[:, 1], "out.bias": second[:, 2]}
+            small |= {"down.bias": stream.sum(1), "up.bias": blocks.sum(1)}
+            small["qkv.bias"] = torch.cat((queries, torch.zeros_like(queries), values), 1)
+        torch._foreach_copy_([to[name] for name in small], list(small.values()))
+        return whole, first[:, 2]
 
     def backward(self, stream: Tensor, kept: list[tuple[Tensor, ...]], n: int) -> Tensor:
         """The gradient of the first stream from that of the last; every parameter's goes to its buffer.
 
         The stream's gradient ``dx`` is kept in half precision, as the products need it: loss scaling covers it.
         """
-        E, R, D = stream.shape
-        L, F = len(self.layers), kept[0][-1].shape[2]
-        dx = stream.to(self.dtype)
+        if self.first:
+            dx, after = self._backward_first(stream, kept.pop(), n)
+        else:
+            dx, after = stream.to(self.dtype), stream.sum(1)
+        E, R, D = dx.shape
+        L, F = len(self._whole), self.layers[0]["up.weight"].shape[1]
         norms = stream.new_empty(L, 2, E, kernels.parts(E, -(-R // kernels.norm_rows(D))), 3, D)
         heads = stream.new_empty(L, E, kernels.parts(E * self.heads, R // n), 3 * D)
         hiddens = stream.new_empty(L, E, kernels.product_blocks(R), F) if self.bias else None
@@ -127,24 +203,26 @@ class FusedTrunk:
             d_qkv = _attention(n).attend_backward(qkv, layer["qkv.bias"], d_mixed, heads[number], n, self.heads)
             torch.bmm(d_qkv.mT, h, out=to["qkv.weight"])
             kernels.norm_backward(torch.bmm(d_qkv, layer["qkv.weight"]), x, layer["norm1.weight"], dx, norms[number, 0])
-        self._small_gradients(stream, norms.sum(3), heads.sum(2), None if hiddens is None else hiddens.sum(2))
+        self._small_gradients(after, norms.sum(3), heads.sum(2), None if hiddens is None else hiddens.sum(2))
         return dx.float()
 
-    def _small_gradients(self, stream: Tensor, norms: Tensor, heads: Tensor, hiddens: Tensor | None) -> None:
+    def _small_gradients(self, after: Tensor, norms: Tensor, heads: Tensor, hiddens: Tensor | None) -> None:
         """Norms' and biases' gradients, from their sums over rows, to their buffers.
 
-        ``norms`` is (L, 2, E, 3, D): for each norm its gain, its shift, and the bias of what was added before it.
+        ``norms`` is (L, 2, E, 3, D): for each norm its gain, its shift, and the bias of what was added before it;
+        ``after`` (E, D) is that of what was added last.
         """
-        down = [*norms[1:, 0, :, 2], stream.sum(1)] if hiddens is not None else []
+        down = [*norms[1:, 0, :, 2], after] if hiddens is not None else []
         pairs: list[tuple[Tensor, Tensor]] = []
-        for number, layer in enumerate(self.layers):
+        for number, layer in enumerate(self._whole):
             to, (first, second) = layer.gradients, norms[number]
             pairs += [(to["norm1.weight"], first[:, 0]), (to["norm2.weight"], second[:, 0])]
             if hiddens is not None:
                 pairs += [(to["norm1.bias"], first[:, 1]), (to["norm2.bias"], second[:, 1])]
                 pairs += [(to["out.bias"], second[:, 2]), (to["down.bias"], down[number])]
                 pairs += [(to["up.bias"], hiddens[number]), (to["qkv.bias"], heads[number])]
-        torch._foreach_copy_([target for target, _ in pairs], [source for _, source in pairs])
+        if pairs:  # a single block may be the last one
+            torch._foreach_copy_([target for target, _ in pairs], [source for _, source in pairs])
 
 
 def _attention(n: int) -> Any:

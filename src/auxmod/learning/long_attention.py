@@ -1,7 +1,7 @@
-"""Attention over packed rows by PyTorch's own kernels, for samples of more positions than `attention` holds at once.
+"""Attention over packed rows by PyTorch's own kernels: for samples of more positions than `attention` holds at once.
 
-The same two functions. The backward pass makes the forward one again rather than keep its inside: at these lengths
-attention is a tenth of a step's arithmetic.
+The same two functions, and two for the first position's query alone. The backward pass makes the forward one again
+rather than keep its inside: attention is a tenth of a step's arithmetic, or less.
 """
 
 from __future__ import annotations
@@ -30,6 +30,27 @@ def attend_backward(qkv: Tensor, bias: Tensor | None, d_out: Tensor, sums: Tenso
     sums.zero_()
     sums[:, 0] = d_qkv.sum(1, dtype=torch.float32)
     return d_qkv
+
+
+def attend_first(q: Tensor, kv: Tensor, n: int, heads: int) -> Tensor:
+    """Attention by one query a sample: q (E, B, D), keys and values (E, B·n, 2D) → (E, B, D)."""
+    return F.scaled_dot_product_attention(*_first_heads(q, kv, n, heads)).reshape(q.shape)
+
+
+def attend_first_backward(q: Tensor, kv: Tensor, d_out: Tensor, n: int, heads: int) -> tuple[Tensor, Tensor]:
+    """The gradients of :func:`attend_first` with respect to q and kv."""
+    with torch.enable_grad():
+        inputs = [part.detach().requires_grad_() for part in _first_heads(q, kv, n, heads)]
+        mixed = F.scaled_dot_product_attention(*inputs)
+    dq, dk, dv = torch.autograd.grad(mixed, inputs, d_out.view(mixed.shape))
+    return dq.reshape(q.shape), torch.stack((dk.transpose(1, 2), dv.transpose(1, 2)), 2).view(kv.shape)
+
+
+def _first_heads(q: Tensor, kv: Tensor, n: int, heads: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The query, keys and values, each (samples, heads, 1 or n, width of a head)."""
+    E, B, D = q.shape
+    k, v = kv.view(E * B, n, 2, heads, D // heads).permute(2, 0, 3, 1, 4)
+    return q.view(E * B, heads, 1, D // heads), k, v
 
 
 def _heads(qkv: Tensor, bias: Tensor | None, n: int, heads: int) -> tuple[Tensor, Tensor, Tensor]:

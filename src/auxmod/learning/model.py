@@ -43,10 +43,10 @@ class Linear(nn.Module):
         self.weight = nn.Parameter(torch.empty(members, outputs, inputs))
         self.bias = nn.Parameter(torch.empty(members, outputs)) if bias else None
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, outputs: slice = slice(None)) -> Tensor:
         """(E, rows, inputs) → (E, rows, outputs), in x's dtype."""
-        weight = self.weight.to(x.dtype)
-        bias = None if self.bias is None else self.bias.to(x.dtype)
+        weight = self.weight[:, outputs].to(x.dtype)
+        bias = None if self.bias is None else self.bias[:, outputs].to(x.dtype)
         if len(weight) == 1 and not x.is_cuda:
             return F.linear(x[0], weight[0], None if bias is None else bias[0])[None]
         y = torch.bmm(x, weight.mT)
@@ -106,6 +106,25 @@ class Block(nn.Module):
             x = self.norm2(x + self.feed(x.to(dtype), dropout, site))
         return x
 
+    def first(self, x: Tensor, n: int, dtype: torch.dtype) -> Tensor:
+        """What :meth:`forward` makes of each sample's first position, (E, B·N, D) → (E, B, D), and nothing else."""
+        rows = x[:, ::n]
+        if self.pre:
+            rows = rows + self.attend_first(self.norm1(x).to(dtype), n)
+            return rows + self.feed(self.norm2(rows).to(dtype), None, 0)
+        rows = self.norm1(rows + self.attend_first(x.to(dtype), n))
+        out: Tensor = self.norm2(rows + self.feed(rows.to(dtype), None, 0))
+        return out
+
+    def attend_first(self, x: Tensor, n: int) -> Tensor:
+        """Attention by the first position of each sample alone: (E, B·N, D) → (E, B, D)."""
+        (E, rows, D), width = x.shape, x.shape[2] // self.heads
+        q = self.qkv(x[:, ::n], slice(D)).view(E * rows // n, 1, self.heads, width).transpose(1, 2)
+        kv: Tensor = self.qkv(x, slice(D, None)).view(E * rows // n, n, 2, self.heads, width)
+        mixed = F.scaled_dot_product_attention(q, *kv.permute(2, 0, 3, 1, 4))
+        y: Tensor = self.out(mixed.reshape(E, rows // n, D))
+        return y
+
     def attend(self, x: Tensor, n: int, dropout: Dropout | None, site: int) -> Tensor:
         """Self-attention among the ``n`` positions of each sample."""
         E, rows, D = x.shape
@@ -151,8 +170,11 @@ class Encoder(nn.Module):
         return outputs
 
     def trunk(self, h: Tensor, n: int, dtype: torch.dtype, dropout: Dropout | None = None) -> Tensor:
-        """All the blocks, (E, B·n, D) → the same."""
+        """All the blocks, (E, B·n, D) → the same; or (E, B, D), where only each sample's first position is read."""
         for layer, block in enumerate(self.blocks):
+            if self.model.reads_first and layer == len(self.blocks) - 1:
+                assert isinstance(block, Block)
+                return block.first(h, n, dtype) if dropout is None else block(h, n, dtype, dropout, 4 * layer)[:, ::n]
             h = block(h, n, dtype, dropout, 4 * layer)
         return h
 
@@ -170,12 +192,12 @@ class Encoder(nn.Module):
         return torch.cat((self.cls[:, None, None].expand(E, B, 1, -1), h), 2)
 
     def pooled(self, h: Tensor, n: int) -> Tensor:
-        """The last residual stream (E, B·N, D) → what the read-out sees (E, B, D or N·D)."""
+        """What :meth:`trunk` made → what the read-out sees (E, B, D or N·D)."""
         E, rows, D = h.shape
-        if self.model.pooling in ("cls", "first"):  # the norm acts on each position alone: only one is needed
-            first: Tensor = self.norm(h[:, ::n])
-            return first
-        h = self.norm(h).view(E, rows // n, n, D)
+        h = self.norm(h)
+        if self.model.reads_first:
+            return h
+        h = h.view(E, rows // n, n, D)
         if self.model.pooling == "mean":
             return h.mean(2)
         return h.amax(2) if self.model.pooling == "max" else h.flatten(2)

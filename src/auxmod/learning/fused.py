@@ -104,7 +104,8 @@ class FusedTrunk:
             x = middle
         if not self.first:
             return kernels.add_norm(x, y, bias, None, None, self.dtype)[0], kept
-        x, h = kernels.add_norm(x, y, bias, *self._last("norm1.weight", "norm1.bias"), self.dtype)
+        layer = self.layers[-1]
+        x, h = kernels.add_norm(x, y, bias, layer["norm1.weight"], layer["norm1.bias"], self.dtype)
         assert h is not None
         out, last = self._forward_first(x, h, n)
         return out, [*kept, last] if keep else kept
@@ -114,15 +115,13 @@ class FusedTrunk:
         """The layers that are computed for all positions."""
         return self.layers[:-1] if self.first else self.layers
 
-    def _last(self, *names: str) -> list[Any]:
-        return [self.layers[-1][name] for name in names]
-
     def _forward_first(self, x: Tensor, h: Tensor, n: int) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The last block of each sample's first position, from the stream and its norm; and what backward needs.
 
         The bias of keys moves all scores of a query alike, so that it changes nothing; that of values is added after.
         """
-        D, (weight, bias) = x.shape[2], self._last("qkv.weight", "qkv.bias")
+        D, layer = x.shape[2], self.layers[-1]
+        weight, bias = layer["qkv.weight"], layer["qkv.bias"]
         rows, own = x[:, ::n].contiguous(), h[:, ::n].contiguous()
         q, kv = torch.bmm(own, weight[:, :D].mT), torch.bmm(h, weight[:, D:].mT)
         if bias is not None:
@@ -130,15 +129,13 @@ class FusedTrunk:
         mixed = long_attention.attend_first(q, kv, n, self.heads)
         if bias is not None:
             mixed += bias[:, None, 2 * D :].to(mixed.dtype)
-        out, out_bias, up, up_bias, down, down_bias = self._last(
-            "out.weight", "out.bias", "up.weight", "up.bias", "down.weight", "down.bias"
-        )
-        norm2 = self._last("norm2.weight", "norm2.bias")
-        middle, g = kernels.add_norm(rows, torch.bmm(mixed, out.mT), out_bias, *norm2, self.dtype)
+        y = torch.bmm(mixed, layer["out.weight"].mT)
+        middle, g = kernels.add_norm(rows, y, layer["out.bias"], layer["norm2.weight"], layer["norm2.bias"], self.dtype)
         assert g is not None
-        hidden = kernels.linear_relu(g, up, up_bias)
-        y = kernels.add_norm(middle, torch.bmm(hidden, down.mT), down_bias, None, None, self.dtype)[0]
-        return y, (x, h, own, q, kv, mixed, middle, g, hidden)
+        hidden = kernels.linear_relu(g, layer["up.weight"], layer["up.bias"])
+        y = torch.bmm(hidden, layer["down.weight"].mT)
+        out = kernels.add_norm(middle, y, layer["down.bias"], None, None, self.dtype)[0]
+        return out, (x, h, own, q, kv, mixed, middle, g, hidden)
 
     def _backward_first(self, stream: Tensor, kept: tuple[Tensor, ...], n: int) -> tuple[Tensor, Tensor]:
         """The gradient of the stream before the last block, (E, R, D) in half precision, and its sum over rows."""

@@ -40,9 +40,9 @@ def attend_first(q: Tensor, kv: Tensor, n: int, heads: int) -> Tensor:
 def attend_first_backward(q: Tensor, kv: Tensor, d_out: Tensor, n: int, heads: int) -> tuple[Tensor, Tensor]:
     """The gradients of :func:`attend_first` with respect to q and kv."""
     with torch.enable_grad():
-        inputs = [part.detach().requires_grad_() for part in _first_heads(q, kv, n, heads)]
-        mixed = F.scaled_dot_product_attention(*inputs)
-    dq, dk, dv = torch.autograd.grad(mixed, inputs, d_out.view(mixed.shape))
+        one, k, v = (part.detach().requires_grad_() for part in _first_heads(q, kv, n, heads))
+        mixed = F.scaled_dot_product_attention(one, k, v)
+    dq, dk, dv = torch.autograd.grad(mixed, (one, k, v), d_out.view(mixed.shape))
     return dq.reshape(q.shape), torch.stack((dk.transpose(1, 2), dv.transpose(1, 2)), 2).view(kv.shape)
 
 

@@ -7,7 +7,8 @@ All fields of a run's parts have different names, so a run is equally a flat dic
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from auxmod.checked import is_int, number
@@ -28,17 +29,20 @@ AUTO: dict[str, Any] = {
     "beta1": 0.95,
     "beta2": 0.98,
 }
-"""The encoder and the optimiser of `auto`: docs/research.md has the trials."""
+"""The encoder and the optimiser of `auto`, at the paper's size: docs/research.md has the trials."""
 
 
 def build(**settings: Any) -> RunConfig:
     """Build a run from flat settings: any field's name, and ``k``, ``r`` for the paper's method.
 
+    Without a method it is aux, with every setting the paper's; `auxmod.train` and the commands take auto instead.
+
     >>> build(n=16, q=97, method="aux", k=5, r=0.4).method.moduli
     (1, 5)
     """
     if settings.get("method") == "auto":
-        settings = AUTO | ({"readout": "angles"} if settings.get("embedding") == "token" else {}) | settings
+        readout = {"readout": "angles"} if settings.get("embedding") == "token" else {}
+        settings = AUTO | {"lr": auto_rate(settings)} | readout | settings
     groups: dict[str, dict[str, Any]] = {name: {} for name in GROUPS}
     seed = settings.pop("seed", 0)
     sugar = {name: settings.pop(name) for name in ("k", "r") if name in settings}
@@ -51,6 +55,18 @@ def build(**settings: Any) -> RunConfig:
     problem, model = Problem(**groups["problem"]), Model(**groups["model"])
     method = resolve_method(problem.n, model.angles, **sugar, **groups["method"])
     return RunConfig(problem=problem, method=method, model=model, training=Training(**groups["training"]), seed=seed)
+
+
+def auto_rate(settings: Mapping[str, Any]) -> float:
+    """Auto's learning rate: Muon's steps do not grow with a gradient, so small models and short runs want longer ones.
+
+    In proportion to 1/√hidden and to 1/√steps, from the paper's 2048 and 4,000 on; two digits.
+    """
+    usual = {"hidden": Model.hidden, **{name: getattr(Training, name) for name in ("samples", "epochs", "batch")}}
+    hidden, samples, epochs, batch = (number(settings.get(name, value)) or value for name, value in usual.items())
+    steps = max(1, samples // batch * epochs)
+    scale = max(1.0, math.sqrt(Model.hidden / max(1, hidden))) * max(1.0, math.sqrt(4_000 / steps))
+    return float(f"{AUTO['lr'] * min(scale, 16.0):.2g}")
 
 
 def flatten(config: RunConfig) -> dict[str, Any]:

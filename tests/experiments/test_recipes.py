@@ -169,6 +169,27 @@ def test_what_auto_chooses(n: int, embedding: str) -> None:
     assert build(n=n, q=97, embedding=embedding, method="auto", lr=0.5, pooling="cls").training.lr == 0.5
 
 
+@pytest.mark.parametrize(
+    ("given", "rate"),
+    [
+        ({}, 2.5e-3),
+        ({"samples": 1_000_000, "hidden": 4096}, 2.5e-3),  # never less
+        ({"hidden": 128}, 1e-2),
+        ({"epochs": 5}, 3.5e-3),
+        ({"hidden": 128, "samples": 50_000, "epochs": 5}, 2e-2),
+        ({"hidden": 8, "samples": 250, "epochs": 1}, 4e-2),  # never more
+    ],
+)
+def test_autos_learning_rate(given: dict[str, Any], rate: float) -> None:
+    assert build(method="auto", **given).training.lr == pytest.approx(rate)
+
+
+def test_autos_learning_rate_leaves_wrong_settings_to_be_refused() -> None:
+    for wrong in ({"hidden": "x"}, {"hidden": -5}, {"samples": -1}, {"batch": 0}, {"epochs": None}):
+        with pytest.raises(UserError):
+            build(method="auto", **wrong)
+
+
 def test_past_the_paper_methods_are_compared_at_equal_samples_and_steps() -> None:
     wants = list(RECIPES["beyond"]("best"))
     by_case: dict[Any, list[Wanted]] = {}

@@ -22,6 +22,7 @@ from auxmod.checked import number
 from auxmod.config import GROUPS
 from auxmod.errors import require
 from auxmod.files import read_toml
+from auxmod.settings import AUTO
 
 HIDDEN = {"data_sha256"}
 """Fields that are worked out, never given."""
@@ -76,6 +77,8 @@ def _settings() -> Iterator[tuple[str, Any, str, str, str]]:
             if field.name in HIDDEN:
                 continue
             default = "as the method has it" if group == "method" else str(field.default)
+            if field.name in AUTO:
+                default += f"; auto: {AUTO[field.name]}" + (" or more" if field.name == "lr" else "")
             if field.name == "method":
                 default = "auto; aux with --preset, --k or --r; custom with --moduli"
             yield field.name, hints[field.name], group, docs.get(field.name, ""), default

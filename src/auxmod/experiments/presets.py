@@ -16,6 +16,7 @@ Settings = dict[str, Any]
 
 def demo(given: Mapping[str, Any]) -> Settings:
     """A problem and a model that two CPU cores learn in a minute or two."""
+    method = str(given.get("method", "aux"))
     return {
         "n": 16,
         "q": 31,
@@ -27,16 +28,15 @@ def demo(given: Mapping[str, Any]) -> Settings:
         "init": 0.02,
         "samples": 50_000,
         "epochs": 5,
-        "lr": 1e-3,
         "test_samples": 20_000,
-        **_DEMO_METHODS.get(str(given.get("method", "aux")), {}),
+        **({} if method == "auto" else {"lr": 1e-3}),
+        **_DEMO_METHODS.get(method, {}),
     }
 
 
 _DEMO_METHODS: dict[str, Settings] = {
     "aux": {"k": 4, "r": 0.4, "draw": "expected"},
     "sparse": {"alpha": 0.0},  # its penalty keeps so small a model from learning: each method at its best
-    "auto": {"lr": 4e-3},
 }
 
 

@@ -30,8 +30,10 @@ DEFAULT = {
     "init": "default,0.02",
     "pooling": "cls,mean",
 }
-"""What is searched where nothing is named."""
+"""What is searched where nothing is named: the paper's method."""
 _AUX = ("k", "r", "draw")
+_AUTO = {"lr": "5e-4:3e-2:log"}
+"""What of it is searched otherwise for `auto`, which has an encoder of its own."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ def parse_space(given: Mapping[str, Any], preset: str | None = None) -> Space:
     if not any(_varies(part) for part in parts.values()):
         other = "moduli" in parts or parts.get("method", ["aux"]) != ["aux"]
         free = {name: text for name, text in DEFAULT.items() if not (other and name in _AUX)}
+        free = _AUTO if parts.get("method") == ["auto"] else free
         parts = {name: parse(name, text) for name, text in free.items()} | parts
     searched = {name: part for name, part in parts.items() if _varies(part)}
     require("seed" not in searched, "--seed has several values, but a trial is one run: give one seed.")

@@ -16,7 +16,7 @@ from cyclopts import App
 
 from auxmod.cli import app
 from auxmod.config import GROUPS
-from auxmod.settings import build
+from auxmod.settings import AUTO, build
 
 FROZEN = Path(__file__).with_name("surface.json")
 
@@ -69,7 +69,9 @@ def test_every_setting_is_a_flag_with_help_an_environment_variable_and_a_true_de
             assert len(argument.parameter.help) > 8, field.name
             assert argument.parameter.env_var == (f"AUXMOD_{field.name.upper()}",)
             if group != "method":
-                assert argument.parameter.show_default in (str(field.default), False)
+                shown, _, ours = str(argument.parameter.show_default).partition("; auto: ")
+                assert shown in (str(field.default), "False")
+                assert ours.removesuffix(" or more") == str(AUTO.get(field.name, ""))
     assert build().method.k == int(flags["--k"].parameter.show_default)
     assert build().method.r == float(flags["--r"].parameter.show_default)
 

@@ -107,7 +107,7 @@ def _next_commands(place: Path, config: RunConfig) -> list[tuple[str, str]]:
     return [
         (f"auxmod predict {place}/aux {numbers}", "ask it"),
         (f"auxmod eval {place}/sparse --by zeros --distribution sparse", "the covariate shift, made visible"),
-        ("auxmod train --preset demo --method ladder", "more than one auxiliary modulus"),
+        ("auxmod train --preset demo --method auto", "our own: no K and r to choose"),
     ]
 
 

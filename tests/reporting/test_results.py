@@ -48,6 +48,18 @@ def test_the_last_of_one_run_counts_and_a_label_does_not() -> None:
     assert (found.mean, found.count) == (pytest.approx(20), 1)
 
 
+def test_a_run_that_was_asked_often_serves_where_once_is_enough() -> None:
+    often = tiny(asks=16)
+    stored = results.index([made_up.row(often, 0.3)])
+    assert results.missing(stored, [tiny(), tiny(seed=1)]) == [tiny(seed=1)]
+    assert results.collect(stored, tiny()).mean == pytest.approx(30)  # type: ignore[union-attr]
+    once = results.index([made_up.row(tiny(), 0.2)])
+    assert results.missing(once, [often, tiny(asks=4)]) == [often, tiny(asks=4)]
+    both = results.index([made_up.row(tiny(), 0.2), made_up.row(often, 0.3)])
+    assert results.collect(both, tiny()).mean == pytest.approx(20)  # type: ignore[union-attr]
+    assert results.collect(both, often).mean == pytest.approx(30)  # type: ignore[union-attr]
+
+
 def test_what_failed_is_in_no_mean_and_is_counted() -> None:
     failed = [result_row(run, None, {}, failed="The loss stopped being finite.") for run in seeds(3)]
     stored = results.index([made_up.row(tiny(seed=0), 0.5), *failed])

@@ -147,7 +147,7 @@ def _asked(cells: Sequence[Cell]) -> str:
 def trials(place: Path) -> str:
     """Trials past the paper, case by case, the most exact first."""
     cases: dict[str, list[dict[str, Any]]] = {}
-    for row in read_lines(place / "trials.jsonl"):
+    for row in read_lines(place / "trials" / "past_the_paper.jsonl"):
         config, samples = row["config"], row["config"]["training"]["samples"]
         case = f"{config['model']['embedding']}, N = {config['problem']['n']}, q = {config['problem']['q']}"
         longer = f", {samples:,} samples, {config['training']['epochs']} epochs" if samples > recipes.SMALL else ""

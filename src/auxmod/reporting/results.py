@@ -81,20 +81,28 @@ def index(rows: Iterable[Row]) -> Index:
     """Rows by what was run, whatever the seed; of one run's rows the last, and none that failed if one did not."""
     cells: dict[str, dict[Any, Row]] = {}
     for row in rows:
-        seeds, seed = cells.setdefault(_key(row["config"]), {}), row["config"].get("seed")
+        seeds, seed = cells.setdefault(_key(row["config"]), {}), (row["config"].get("seed"), _asks(row))
         if "scores" in row or "scores" not in seeds.get(seed, {}):
             seeds[seed] = row
     return {key: list(seeds.values()) for key, seeds in cells.items()}
 
 
 def find(results: Index, run: RunConfig) -> list[Row]:
-    """The rows of a run, one a seed, whatever its own seed."""
-    return results.get(_key(run.to_dict()), [])
+    """The rows of a run, one a seed, whatever its own seed; one that was asked often serves where once is enough."""
+    asks = run.training.asks
+    fit = [row for row in results.get(_key(run.to_dict()), []) if asks in (1, _asks(row))]
+    best = sorted(fit, key=lambda row: ("scores" in row, _asks(row) == asks))
+    return list({row["config"].get("seed"): row for row in best}.values())
+
+
+def _asks(row: Row) -> int:
+    asks: int = row["config"]["training"].get("asks", 1)
+    return asks
 
 
 def _key(config: Mapping[str, Any]) -> str:
-    """A run's configuration without its seed, and without what `RunConfig.hash` leaves out too."""
-    ignored = {"method": ("method",), "training": ("data",)}
+    """A run's configuration without its seed, how often it is asked, and what `RunConfig.hash` leaves out too."""
+    ignored = {"method": ("method",), "training": ("data", "asks")}
     parts = {
         name: {key: value for key, value in part.items() if key not in ignored.get(name, ())}
         for name, part in config.items()

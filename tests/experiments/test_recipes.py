@@ -178,6 +178,7 @@ def test_what_auto_chooses(n: int, embedding: str) -> None:
         ({"epochs": 5}, 3.5e-3),
         ({"hidden": 128, "samples": 50_000, "epochs": 5}, 2e-2),
         ({"hidden": 8, "samples": 250, "epochs": 1}, 4e-2),  # never more
+        ({"optimiser": "adamw", "hidden": 128}, 4e-4),
     ],
 )
 def test_autos_learning_rate(given: dict[str, Any], rate: float) -> None:

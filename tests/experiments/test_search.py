@@ -103,6 +103,8 @@ def test_a_bad_space_is_a_sentence(given: dict[str, Any], words: str) -> None:
 def test_where_nothing_is_open_the_usual_is_searched_but_for_what_is_fixed() -> None:
     assert list(parse_space({"n": "8", "lr": "1e-4"}).searched) == ["k", "r", "draw", "init", "pooling"]
     assert list(parse_space({"method": "sparse"}).searched) == ["lr", "init", "pooling"]
+    assert parse_space({"method": "auto"}).searched == {"lr": Interval(5e-4, 3e-2, log=True)}
+    assert list(parse_space({"moduli": "1,3,9"}).searched) == ["lr", "init", "pooling"]
     assert list(parse_space({"k": "4:9", "r": "0.3"}).searched) == ["k"]
 
 

@@ -62,7 +62,9 @@ def test_memory_is_near_what_a_forward_pass_keeps(precision: str, activation: st
         ensemble.step()
     size = 2 if precision == "bf16" else 4
     copies = 2 * cost.parameters(config) if size == 2 else 0
-    assert 0.95 < cost.activation_bytes(config, size) / (sum(kept.values()) - copies) < 1.5
+    assert (
+        0.95 < cost.activation_bytes(config, size) / (sum(kept.values()) - copies) < (1.5 if pooling == "cls" else 1.4)
+    )
     assert cost.member_bytes(config) > cost.activation_bytes(config, size) + 16 * cost.parameters(config)
 
 

@@ -1,5 +1,6 @@
 """Every generated block of the README and the docs is what `results/` gives now; a block is replaced in its place."""
 
+import dataclasses
 import shutil
 from pathlib import Path
 
@@ -7,8 +8,10 @@ import pytest
 
 import made_up
 from auxmod.errors import UserError
+from auxmod.experiments import recipes
+from auxmod.experiments.store import result_row
 from auxmod.files import write_lines
-from auxmod.reporting import pages
+from auxmod.reporting import pages, research
 from auxmod.reporting.pages import replace_block
 from tiny import tiny
 
@@ -49,3 +52,23 @@ def test_each_precision_has_the_chance_of_its_own_q(tmp_path):
     rows = [made_up.row(tiny(q=q, seed=seed, precision="fp32")) for q in (7, 97) for seed in (0, 1)]
     write_lines(tmp_path / "precision-h200.jsonl", [row | {"provenance": {"device": "", "commit": ""}} for row in rows])
     assert [line.split(" | ")[-1] for line in pages.precision(tmp_path).splitlines()[2:4]] == ["14.3 |", "1.0 |"]
+
+
+def test_past_the_paper_says_how_many_seeds_there_are_and_how_many_failed(tmp_path):
+    wants = [want for want in recipes.beyond("best", (100_000,)) if want.run.problem.n == 64]
+    rows = []
+    for want, (count, failed) in zip(wants, ((3, 0), (1, 2), (0, 3)), strict=True):
+        runs = [dataclasses.replace(want.run, seed=seed) for seed in range(3)]
+        for run in runs[:count]:
+            row = made_up.row(run, 0.5)
+            row["scores"]["asked"] = row["scores"] | {"match": 0.75}
+            rows.append(row)
+        rows += [result_row(run, None, {}, failed="It diverged.") for run in runs[3 - failed :]]
+    made = {"commit": "c", "device": "d", "precision": "p"}
+    write_lines(tmp_path / "beyond.jsonl", [row | {"provenance": made} for row in rows])
+    (line,) = (line for line in research.beyond(tmp_path).splitlines() if "N = 64" in line)
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells[0] == "angular, N = 64, q = 433, 100,000 samples, 10 epochs"
+    assert cells[4:] == ["– / – (0, 3 failed)", "50.0 / 75.0 (1, 2 failed)", "", "50.0 ± 0.0 / 75.0 ± 0.0 (3)"]
+    (other,) = (line for line in research.beyond(tmp_path).splitlines() if "N = 20" in line)
+    assert other.count("not run") == 4

@@ -59,8 +59,8 @@ def search(
     """Search for the settings with the best held-out accuracy, by Optuna.
 
     4:9 is any whole number from 4 to 9, 0.05:0.6 any number between, 1e-5:1e-3:log evenly in the logarithm, and
-    cls,mean either; a single value stays. Where nothing is left open, K, r, draw, lr, init and pooling are searched.
-    The same command goes on with a stopped search, and after a finished one with more --trials.
+    cls,mean either; a single value stays. Where nothing is left open, K, r, draw, lr, init and pooling of aux are
+    searched. The same command goes on with a stopped search, and after a finished one with more --trials.
 
     Example: auxmod search --n 16 --q 97 --preset best --k 4:9 --r 0.05:0.6 --budget 24
     """

@@ -35,7 +35,7 @@ SEARCHED = tuple((k, r / 10) for k in range(4, 10) for r in range(1, 5))
 GRID = tuple(dict.fromkeys([*SEARCHED, *((k, r / 10) for k in range(2, 11) for r in range(1, 10))]))
 """The (K, r) of the heatmaps, the searched ones first."""
 TESTS = 100_000
-"""Inputs that a cell is measured on: an accuracy is then within 0.16 points, a fraction of the spread over seeds."""
+"""Inputs that a cell is measured on: an accuracy's standard error is then below 0.16 points."""
 TELLING = (("token", (8, 31)), ("angular", (16, 97)))
 """Cells of Table 1 on which a configuration is judged first: cheap to run, and far from 0 and from 100."""
 VARIANTS: dict[str, Settings] = {

@@ -33,7 +33,7 @@ DEFAULT = {
 """What is searched where nothing is named: the paper's method."""
 _AUX = ("k", "r", "draw")
 _AUTO = {"lr": "5e-4:3e-2:log"}
-"""What of it is searched otherwise for `auto`, which has an encoder of its own."""
+"""What is searched of `auto`, which has an encoder of its own."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,10 @@ def parse_space(given: Mapping[str, Any], preset: str | None = None) -> Space:
     """What the flags say; where none of them leaves a choice, `DEFAULT` but for what they fix."""
     parts = {name: parse(name, value) for name, value in given.items()}
     if not any(_varies(part) for part in parts.values()):
-        other = "moduli" in parts or parts.get("method", ["aux"]) != ["aux"]
-        free = {name: text for name, text in DEFAULT.items() if not (other and name in _AUX)}
-        free = _AUTO if parts.get("method") == ["auto"] else free
+        method = ["custom"] if "moduli" in parts else parts.get("method", ["aux"])
+        free = {name: text for name, text in DEFAULT.items() if method == ["aux"] or name not in _AUX}
+        if method == ["auto"]:
+            free = _AUTO
         parts = {name: parse(name, text) for name, text in free.items()} | parts
     searched = {name: part for name, part in parts.items() if _varies(part)}
     require("seed" not in searched, "--seed has several values, but a trial is one run: give one seed.")

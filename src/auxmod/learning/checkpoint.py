@@ -109,6 +109,9 @@ def _read(path: Path, run: str, remedy: str) -> dict[str, Tensor]:
     except (SafetensorError, OSError, RuntimeError, ValueError, MemoryError) as error:
         raise UserError(f"{path} is damaged or not a safetensors file ({error}): {remedy}.") from None
     owner, _, digest = metadata.get("run", "").partition(" ")
-    require(owner == run, f"{path} belongs to another run than the {CONFIG} beside it: {remedy}.")
+    require(
+        owner == run,
+        f"{path} belongs to another run than the {CONFIG} beside it, or to another version of auxmod: {remedy}.",
+    )
     require(digest in ("", found), f"{path} does not match its digest, so it is damaged: {remedy}.")
     return tensors

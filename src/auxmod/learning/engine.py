@@ -61,7 +61,7 @@ class Finished:
 def shape_of(config: RunConfig) -> tuple[Any, ...]:
     """What runs must share to ride in one ensemble; all else may differ.
 
-    Classes and tokens that a member lacks are padding, and so are moduli of classes: each point has its own weights.
+    Tokens, classes and their moduli that a member lacks are padding. Points are not padded: their number is a shape.
     """
     m, t = config.model, config.training
     structure = tuple(getattr(m, f.name) for f in fields(m) if f.name != "init")

@@ -11,6 +11,7 @@ from auxmod.experiments import recipes
 from auxmod.files import read_lines
 from auxmod.reporting import render, results, tables
 from auxmod.reporting.cells import NAMES, Cell, grouped
+from auxmod.settings import build
 
 Rows = Iterable[Sequence[str]]
 NEAREST = 8
@@ -111,6 +112,7 @@ def _value(value: Any) -> str:
 
 
 COMPARED = ("sparse", "aux", "searched", "auto")
+EPOCHS = {(case.embedding, *case.size, case.samples): case.epochs for case in recipes.CASES}
 
 
 def beyond(place: Path) -> str:
@@ -123,13 +125,12 @@ def beyond(place: Path) -> str:
     for (embedding, n, q, samples, metric), cells in groups.items():
         (paper,) = {cell.paper for cell in cells if cell.facts["method"] == "aux" and cell.facts["asks"] == 1}
         figures = [_asked([cell for cell in cells if cell.facts["method"] == name]) for name in COMPARED]
-        case = f"{embedding}, N = {n}, q = {q}, {samples:,} samples"
+        case = f"{embedding}, N = {n}, q = {q}, {samples:,} samples, {_epochs(EPOCHS[embedding, n, q, samples])}"
         rows.append((case, metric, f"{cells[0].chance:.1f}", "–" if paper is None else f"{paper:.1f}", *figures))
-    stored = read_lines(place / "beyond.jsonl")
-    made = {row["provenance"]["commit"]: row["provenance"] for row in stored}
+    made = {row["provenance"]["commit"]: row["provenance"] for row in read_lines(place / "beyond.jsonl")}
     note = (
-        f"Mean ± standard deviation over three seeds (of the 24 pairs: one seed each), in percent: asked once / asked "
-        f"{recipes.ASKS} ways. "
+        f"In percent, asked once / asked {recipes.ASKS} ways: mean ± standard deviation over seeds, their number in "
+        f"brackets (of the pairs: one seed each). The paper's figures are after {_epochs(build().training.epochs)}. "
         + "; ".join(f"{m['device']}, {m['precision']} trunk, commit `{name}`" for name, m in made.items())
         + ": `auxmod reproduce beyond`."
     )
@@ -137,11 +138,18 @@ def beyond(place: Path) -> str:
 
 
 def _asked(cells: Sequence[Cell]) -> str:
-    """The figures of one method, asked once and asked often."""
-    return " / ".join(
-        "not run" if cell.ours is None else f"{cell.ours:.1f}" + ("" if cell.std is None else f" ± {cell.std:.1f}")
+    """The figures of one method, asked once and asked often, and how many seeds there are of them."""
+    if not any(cell.count or cell.failed for cell in cells):
+        return "not run" if cells else ""
+    figures = " / ".join(
+        "–" if cell.ours is None else f"{cell.ours:.1f}" + ("" if cell.std is None else f" ± {cell.std:.1f}")
         for cell in cells
     )
+    return f"{figures} ({cells[0].count}" + (f", {cells[0].failed} failed)" if cells[0].failed else ")")
+
+
+def _epochs(count: int) -> str:
+    return f"{count} epoch{'s' * (count != 1)}"
 
 
 def trials(place: Path) -> str:
@@ -150,7 +158,7 @@ def trials(place: Path) -> str:
     for row in read_lines(place / "trials" / "past_the_paper.jsonl"):
         config, samples = row["config"], row["config"]["training"]["samples"]
         case = f"{config['model']['embedding']}, N = {config['problem']['n']}, q = {config['problem']['q']}"
-        longer = f", {samples:,} samples, {config['training']['epochs']} epochs" if samples > recipes.SMALL else ""
+        longer = f", {samples:,} samples, {_epochs(config['training']['epochs'])}" if samples > recipes.SMALL else ""
         cases.setdefault(case + longer, []).append(row)
     return "\n\n".join(f"**{case}**\n\n{_case(rows)}" for case, rows in cases.items())
 

@@ -96,7 +96,7 @@ def find(results: Index, run: RunConfig) -> list[Row]:
 
 
 def _asks(row: Row) -> int:
-    asks: int = row["config"]["training"].get("asks", 1)
+    asks: int = row["config"].get("training", {}).get("asks", 1)
     return asks
 
 

@@ -221,3 +221,9 @@ def test_each_method_at_its_best_is_its_own() -> None:
     assert chosen("aux", "angular").training.optimiser == chosen("auto", "angular").training.optimiser == "muon"
     assert chosen("aux", "angular").method.draw == "expected"
     assert chosen("auto", "angular") == build(method="auto", embedding="angular")
+
+
+def test_past_the_papers_longest_sum_the_auxiliary_modulus_wraps_as_often_as_at_it() -> None:
+    for n, k in ((128, 8), (256, 16), (512, 32)):
+        run = build(**with_preset("best", {"method": "aux", "n": n, "q": 42899}))
+        assert run.method.moduli == (1, k)

@@ -72,17 +72,24 @@ def paper(given: Mapping[str, Any]) -> Settings:
     return next(({"k": k, "r": r} for case, (k, r) in table.items() if case == asked), {})
 
 
+LONGEST = 128
+"""The paper's longest sum, with K = 8 for most q. Past it `best` lets K grow, so that Kq wraps as often as there."""
+
+
 def best(given: Mapping[str, Any]) -> Settings:
     """The paper's setup with what each method learned best with: docs/research.md has the trials."""
     if given.get("method") == "auto":  # it has its own
         return {}
     method, token = given.get("method", "aux"), given.get("embedding", "angular") == "token"
+    longer = int(given.get("n", 16)) / LONGEST
     chosen = paper(given) | AUTO | {"lr": 1.6e-3}
     if method == "aux":
-        return chosen | {"draw": "expected"}
+        return chosen | {"draw": "expected"} | ({"k": round(8 * longer)} if longer > 1 else {})
     if method == "sparse" and token:
         return {"pooling": "flatten", "final_norm": False, "init": 0.02, "lr": 3e-4}
-    return chosen | ({"pooling": "max", "alpha": 0.0} if method == "sparse" else {})
+    if method == "sparse":
+        return chosen | {"pooling": "max", "alpha": 0.0} | ({"lr": 8e-4} if longer > 1 else {})
+    return chosen
 
 
 PRESETS: dict[str, Callable[[Mapping[str, Any]], Settings]] = {"demo": demo, "paper": paper, "best": best}

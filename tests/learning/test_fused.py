@@ -45,7 +45,8 @@ def distance(a: torch.Tensor, b: torch.Tensor) -> float:
 def trunk_gradients(model: Ensemble, n: int) -> dict[str, torch.Tensor]:
     """Output, input gradient and every block parameter's gradient for one fixed stream."""
     make = torch.Generator(CUDA).manual_seed(7)
-    x = torch.randn(len(model.configs), 37 * n, 256, device=CUDA, generator=make).requires_grad_()
+    samples = 300 if model.encoder.model.reads_first else 37  # one position a sample is little to average over
+    x = torch.randn(len(model.configs), samples * n, 256, device=CUDA, generator=make).requires_grad_()
     named = {k: p for k, p in model.encoder.named_parameters() if k.startswith("blocks.")}
     if model._by_hand is not None:
         for view in model.memory.views.values():
@@ -71,6 +72,7 @@ def trunk_gradients(model: Ensemble, n: int) -> dict[str, torch.Tensor]:
         (200, True, "fp16", "mean"),
         (17, True, "fp16", "cls"),
         (65, True, "bf16", "cls"),
+        (9, True, "fp16", "cls"),
         (32, False, "fp16", "first"),
     ],
 )

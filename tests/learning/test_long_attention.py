@@ -50,3 +50,25 @@ def test_one_query_a_sample_is_the_first_of_all() -> None:
     dq, dkv = long_attention.attend_first_backward(q, kv, d_out, N, HEADS)
     torch.testing.assert_close(dq, d_qkv[:, ::N, :D])
     torch.testing.assert_close(dkv, d_qkv[:, :, D:])
+
+
+def test_more_samples_than_a_call_takes_are_mixed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    q, k, v = torch.randn(3, 7, HEADS, N, WIDTH, dtype=torch.float64)
+    whole = long_attention.mix(q, k, v)
+    sizes, attention = [], torch.nn.functional.scaled_dot_product_attention
+
+    def spy(*parts: torch.Tensor) -> torch.Tensor:
+        sizes.append(len(parts[0]))
+        return attention(*parts)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", spy)
+    monkeypatch.setattr(long_attention, "AT_ONCE", 3)
+    torch.testing.assert_close(long_attention.mix(q, k, v), whole)
+    assert sizes == [3, 3, 1]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_gpu_takes_more_samples_than_a_grid_holds() -> None:
+    q, k, v = (torch.randn(70_000, 1, n, 16, device="cuda") for n in (1, 9, 9))
+    exact = torch.softmax(q @ k.mT / 4, -1) @ v
+    torch.testing.assert_close(long_attention.mix(q, k, v), exact, rtol=1e-3, atol=1e-3)

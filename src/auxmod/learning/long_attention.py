@@ -1,4 +1,4 @@
-"""Attention over packed rows by PyTorch's own kernels: for samples of more positions than `attention` holds at once.
+"""Attention by PyTorch's own kernels; over packed rows, for samples of more positions than `attention` holds at once.
 
 The same two functions, and two for the first position's query alone. The backward pass makes the forward one again
 rather than keep its inside: attention is a tenth of a step's arithmetic, or less.
@@ -10,11 +10,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+AT_ONCE = 65_535
+"""Samples that the kernels take in one call: a grid of CUDA blocks has room for no more."""
+
+
+def mix(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """softmax(q·kᵀ / √width)·v, for each of (samples, heads, ·, width)."""
+    parts = [slice(start, start + AT_ONCE) for start in range(0, len(q), AT_ONCE)]
+    mixed = [F.scaled_dot_product_attention(q[part], k[part], v[part]) for part in parts]
+    return mixed[0] if len(mixed) == 1 else torch.cat(mixed)
+
 
 def attend(qkv: Tensor, bias: Tensor | None, n: int, heads: int) -> Tensor:
     """Self-attention among the ``n`` positions of each sample: qkv (E, R, 3D) without its bias → (E, R, D)."""
     E, R, width = qkv.shape
-    mixed = F.scaled_dot_product_attention(*_heads(qkv, bias, n, heads))
+    mixed = mix(*_heads(qkv, bias, n, heads))
     return mixed.transpose(1, 2).reshape(E, R, width // 3)
 
 
@@ -23,7 +33,7 @@ def attend_backward(qkv: Tensor, bias: Tensor | None, d_out: Tensor, sums: Tenso
     E, R, D = d_out.shape
     with torch.enable_grad():
         q, k, v = (part.detach().requires_grad_() for part in _heads(qkv, bias, n, heads))
-        mixed = F.scaled_dot_product_attention(q, k, v)
+        mixed = mix(q, k, v)
     d_mixed = d_out.view(E * R // n, n, heads, D // heads).transpose(1, 2)
     gradients = torch.autograd.grad(mixed, (q, k, v), d_mixed)
     d_qkv = torch.stack([each.transpose(1, 2) for each in gradients], 2).view(E, R, 3 * D)
@@ -34,14 +44,14 @@ def attend_backward(qkv: Tensor, bias: Tensor | None, d_out: Tensor, sums: Tenso
 
 def attend_first(q: Tensor, kv: Tensor, n: int, heads: int) -> Tensor:
     """Attention by one query a sample: q (E, B, D), keys and values (E, B·n, 2D) → (E, B, D)."""
-    return F.scaled_dot_product_attention(*_first_heads(q, kv, n, heads)).reshape(q.shape)
+    return mix(*_first_heads(q, kv, n, heads)).reshape(q.shape)
 
 
 def attend_first_backward(q: Tensor, kv: Tensor, d_out: Tensor, n: int, heads: int) -> tuple[Tensor, Tensor]:
     """The gradients of :func:`attend_first` with respect to q and kv."""
     with torch.enable_grad():
         one, k, v = (part.detach().requires_grad_() for part in _first_heads(q, kv, n, heads))
-        mixed = F.scaled_dot_product_attention(one, k, v)
+        mixed = mix(one, k, v)
     dq, dk, dv = torch.autograd.grad(mixed, (one, k, v), d_out.view(mixed.shape))
     return dq.reshape(q.shape), torch.stack((dk.transpose(1, 2), dv.transpose(1, 2)), 2).view(kv.shape)
 

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from auxmod.config import Model
+from auxmod.learning.long_attention import mix
 from auxmod.problem import rng
 
 
@@ -121,7 +122,7 @@ class Block(nn.Module):
         (E, rows, D), width = x.shape, x.shape[2] // self.heads
         q = self.qkv(x[:, ::n], slice(D)).view(E * rows // n, 1, self.heads, width).transpose(1, 2)
         kv: Tensor = self.qkv(x, slice(D, None)).view(E * rows // n, n, 2, self.heads, width)
-        mixed = F.scaled_dot_product_attention(q, *kv.permute(2, 0, 3, 1, 4))
+        mixed = mix(q, *kv.permute(2, 0, 3, 1, 4))
         y: Tensor = self.out(mixed.reshape(E, rows // n, D))
         return y
 
@@ -131,7 +132,7 @@ class Block(nn.Module):
         qkv: Tensor = self.qkv(x).view(E * rows // n, n, 3, self.heads, D // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)  # each (E·B, heads, N, D/heads)
         if dropout is None:
-            mixed = F.scaled_dot_product_attention(q, k, v)
+            mixed = mix(q, k, v)
         else:
             weights = torch.softmax((q * (D // self.heads) ** -0.5) @ k.mT, -1)
             mixed = dropout(weights.view(E, -1), site).view_as(weights) @ v

@@ -37,7 +37,18 @@ def speed(results: Path) -> str:
         f"took {longest:.0f} s at most, once a shape; evaluating a million samples at N = {evaluation['n']} takes "
         f"{evaluation['seconds_per_million']:.1f} s."
     )
-    return f"{markdown(bench_figure.COSTS, rows)}\n\n{note}"
+    return f"{markdown(bench_figure.COSTS, rows)}\n\n{note}\n\n{_methods(results / 'bench-methods-h200.json')}"
+
+
+def _methods(path: Path) -> str:
+    """How much longer a step of `auto` takes than one of `aux`."""
+    bench = json.loads(path.read_text())
+    made = bench["provenance"]
+    ratios = (f"{row['ratio']:.2f} times at N = {row['n']}, {row['members']} models" for row in bench["methods"])
+    return (
+        f"A step of `auto`, with Muon and all its moduli, takes longer than one of `aux`: {', '.join(ratios)} "
+        f"({made['device']}, commit `{made['commit']}`, `{made['command']}`)."
+    )
 
 
 def precision(results: Path) -> str:

@@ -63,12 +63,12 @@ def finalists(place: Path) -> str:
     rows = []
     for changed in dict.fromkeys(changed for changed, _, _ in groups):
         figures = [_nearness(groups.get((changed, *column), [])) for column in columns]
-        rows.append(("as stated" if changed == "nothing" else changed, *figures))
+        rows.append(("preset `paper`" if changed == "nothing" else changed, *figures))
     run = [row for row in rows if any(row[1:])]
     note = (
         f"Cells of Table 1 at 100K samples that come within {tables.NEAR:g} points of the paper's accuracy, of those "
         f"run, and the mean distance from it; one seed: `auxmod table finalists`. {len(rows) - len(run)} more "
-        "configurations are listed there, and not run."
+        "are listed there, each for one method and on two cells of angles, and not run."
     )
     return f"{markdown(('configuration', *(f'{method}, {name}' for method, name in columns)), run)}\n\n{note}"
 
@@ -187,6 +187,15 @@ def moduli(place: Path) -> str:
         match = [100 * row["scores"]["match"] for row in rows]
         figures = f"{statistics.fmean(match):.1f} ± {statistics.stdev(match):.1f}"
         body.append((f"q = {q}", f"{method}, lr {lr:g}", figures, str(len(match)), f"{100 / q:.1f}"))
-    made = {row["provenance"]["commit"]: row["provenance"] for rows in found.values() for row in rows}
-    note = "; ".join(f"{m['device']}, {m['precision']}, commit `{name}`: `{m['command']}`" for name, m in made.items())
+    made: dict[str, list[dict[str, Any]]] = {}
+    for row in (row for rows in found.values() for row in rows):
+        made.setdefault(row["provenance"]["commit"], []).append(row)
+    note = "; ".join(_runs_of(commit, rows) for commit, rows in made.items())
     return f"{markdown(('modulus', 'method', 'match accuracy (%)', 'seeds', 'chance (%)'), body)}\n\n{note}."
+
+
+def _runs_of(commit: str, rows: Sequence[dict[str, Any]]) -> str:
+    """Where these were run, which methods they are of, at which rates, and the command."""
+    made = rows[0]["provenance"]
+    kinds = sorted({f"{row['config']['method']['method']} at {row['config']['training']['lr']:g}" for row in rows})
+    return f"{', '.join(kinds)}: {made['device']}, {made['precision']}, commit `{commit}`, `{made['command']}`"

@@ -140,6 +140,7 @@ WRONG: list[tuple[type, dict[str, Any], str]] = [
     (Problem, {"n": True}, "--n is True"),
     (Problem, {"q": 1}, "--q is 1"),
     (Problem, {"n": 2**30, "q": 2**30}, "2^53"),
+    (Problem, {"q": 2**30 + 1}, "32-bit"),
     (Method, {"moduli": (2,)}, "the first must be 1"),
     (Method, {"moduli": ()}, "the first must be 1"),
     (Method, {"moduli": (1, 1), "weights": (0.5, 0.5)}, "distinct"),
@@ -169,7 +170,11 @@ WRONG: list[tuple[type, dict[str, Any], str]] = [
     (Training, {"data": 3}, "must be text"),
     (RunConfig, {"seed": -1}, "--seed is -1"),
     (RunConfig, {"problem": 3}, "problem must be a Problem"),
-    (RunConfig, {"problem": Problem(n=1, q=2**50), "method": Method(moduli=(1, 8), weights=(0.5, 0.5))}, "passes 2^53"),
+    (
+        RunConfig,
+        {"problem": Problem(n=1, q=2**30), "method": Method(moduli=(1, 2**24), weights=(0.5, 0.5))},
+        "passes 2^53",
+    ),
     (RunConfig, {"problem": Problem(q=2), "method": Method(distribution="sparse", fill="nonzero")}, "--q 2"),
 ]
 

@@ -49,6 +49,7 @@ class Problem(Checked):
     def _validate(self) -> None:
         self._check("n", lambda n: n >= 1, "a sum needs at least one term: give --n 1 or more")
         self._check("q", lambda q: q >= 2, "a modulus is at least 2: give --q 2 or more")
+        self._check("q", lambda q: q <= 2**30, "inputs are 32-bit numbers: give --q 1073741824 or less")
         require(
             self.n * self.q < 2**53,
             f"--n {self.n} with --q {self.q} makes sums past 2^53, beyond exact angles: choose a smaller --q.",

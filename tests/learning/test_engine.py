@@ -238,6 +238,20 @@ def test_a_small_problem_is_learned() -> None:
 # -- stopping and going on ------------------------------------------------------------------------------------
 
 
+def test_going_on_in_another_precision_scales_the_loss_as_that_one_does() -> None:
+    """A run saved on a CPU has no loss scale, and one in fp16 needs it."""
+    saved, other = (Ensemble([tiny()], CPU) for _ in range(2))
+    start = other.state.start(other.memory.parameters, scaled=True)
+    other.state.scale.copy_(start.scale)
+    other.state.streak.copy_(start.streak)
+    other.restore(saved.snapshot())
+    assert other.state.scale.tolist() == start.scale.tolist()
+    assert other.state.streak.tolist() == [0.0]
+    saved.restore(other.snapshot())
+    assert saved.state.scale.tolist() == [1.0]
+    assert saved.state.streak.tolist() == [-torch.inf]
+
+
 @pytest.mark.parametrize("after", [1, 17, 18])
 @pytest.mark.parametrize("settings", [{}, {"dropout": 0.1, "embedding": "token"}])
 def test_going_on_from_a_snapshot_is_never_having_stopped(after: int, settings: dict[str, Any]) -> None:

@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from auxmod.config import Model
+from auxmod.learning import evaluation
 from auxmod.learning.evaluation import chunks, evaluate, rows_at_once
 from auxmod.learning.objective import Objective
 from auxmod.problem import labels, sampling
@@ -72,6 +74,31 @@ def test_sparse_inputs_have_zeros(fill: str) -> None:
 
 
 def test_chunks_fit_the_device() -> None:
-    assert rows_at_once(2048, 128, 10, 1, CPU) * 2048 * 129 <= 2**24
-    assert rows_at_once(10**9, 1, 1, 1, CPU) == 1
-    assert rows_at_once(64, 4, 4, 2, CPU) <= rows_at_once(64, 4, 4, 1, CPU) / 2 + 1
+    small, large = Model(width=64, hidden=64), Model()
+    assert rows_at_once(large, 128, 10, 1, CPU) * (large.hidden + large.width) * 129 <= 2**24
+    assert rows_at_once(large, 1, 10**9, 1, CPU) == 1
+    assert rows_at_once(small, 4, 4, 2, CPU) <= rows_at_once(small, 4, 4, 1, CPU) / 2 + 1
+
+
+def test_chunks_fit_what_is_free_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide, gpu = Model(width=256, hidden=128), torch.device("cuda")
+    for free in (2**37, 2**34, 2**20):
+        monkeypatch.setattr(evaluation, "free_bytes", lambda _, free=free: free)
+        rows = rows_at_once(wide, 16, 4, 1, gpu) * 17
+        assert rows * (24 * 256 + 2 * 128) < max(free / 4, 2**28)  # what the trunk keeps of a row, in bytes
+
+
+def test_a_chunk_that_does_not_fit_is_halved() -> None:
+    sizes = []
+
+    def crowded(x: torch.Tensor) -> torch.Tensor:
+        sizes.append(x.shape[1])
+        if x.shape[1] > 30:
+            raise torch.OutOfMemoryError("full")
+        return perfect(x)
+
+    objective = Objective.of(CONFIGS, CPU)
+    assert evaluate(crowded, objective, 4, 100, at_once=1000) == evaluate(perfect, objective, 4, 100, at_once=1000)
+    assert sizes == [100, 50, 25, 25, 25, 25]
+    with pytest.raises(torch.OutOfMemoryError):
+        evaluate(lambda x: crowded(x.repeat(1, 31, 1)), objective, 4, 2, at_once=2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -203,11 +202,3 @@ def _reason(error: RuntimeError) -> str:
         return "The run does not fit into the memory, even alone: use a smaller --batch or model."
     lines = str(error).strip().splitlines() or ["nothing more is known."]
     return f"{type(error).__name__}: {lines[0]}"
-
-
-def clean_up(device: torch.device) -> None:
-    """Give back what an ensemble held; the compiler too keeps what it made, and refuses after too many shapes."""
-    if device.type == "cuda":
-        torch.compiler.reset()
-        gc.collect()
-        torch.cuda.empty_cache()

@@ -17,10 +17,11 @@ import torch
 from torch import Tensor
 
 from auxmod.config import RunConfig
-from auxmod.experiments.ensembles import Ended, Started, clean_up, ended_row, made_by
+from auxmod.experiments.ensembles import Ended, Started, ended_row, made_by
 from auxmod.experiments.own_data import load_data
 from auxmod.experiments.single import Interrupted, curve_point
 from auxmod.learning.engine import Ensemble, Finished, Progress
+from auxmod.learning.memory import clean_up
 
 RUNGS = (0.25, 0.5)
 """After which shares of the steps members are compared: at the next measurement."""

@@ -81,7 +81,8 @@ def best(given: Mapping[str, Any]) -> Settings:
     if given.get("method") == "auto":  # it has its own
         return {}
     method, token = given.get("method", "aux"), given.get("embedding", "angular") == "token"
-    longer = int(given.get("n", 16)) / LONGEST
+    n = given.get("n", 16)
+    longer = n / LONGEST if isinstance(n, int) else 1
     chosen = paper(given) | AUTO | {"lr": 1.6e-3}
     if method == "aux":
         return chosen | {"draw": "expected"} | ({"k": round(8 * longer)} if longer > 1 else {})

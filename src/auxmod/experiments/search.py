@@ -22,7 +22,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments import claims
-from auxmod.experiments.ensembles import Ended, Notice, TooLarge, attempted, clean_up
+from auxmod.experiments.ensembles import Ended, Notice, TooLarge, attempted
 from auxmod.experiments.halving import RUNGS, Rung, train_halving
 from auxmod.experiments.own_data import resolved
 from auxmod.experiments.packing import Shape, check_precisions, group_of, plan, work
@@ -33,6 +33,7 @@ from auxmod.experiments.store import Results, locked
 from auxmod.experiments.study import AGAIN, ASKED, COST, FAILED, HASH, MATCH, SETTINGS, finished, hidden, spent
 from auxmod.experiments.sweep import Event, Standing
 from auxmod.files import sha256
+from auxmod.learning.memory import clean_up
 from auxmod.settings import flatten
 
 MOST = 1_000_000

@@ -22,7 +22,7 @@ from auxmod.experiments.own_data import load_data, resolved
 from auxmod.experiments.store import Run
 from auxmod.learning.checkpoint import STATE, load_state, save_model, save_state
 from auxmod.learning.engine import Ensemble, Finished, Progress
-from auxmod.learning.memory import check_fits
+from auxmod.learning.memory import check_fits, clean_up
 from auxmod.learning.precision import resolve_device, resolve_precision
 from auxmod.learning.trained import TrainedModel, load
 
@@ -38,6 +38,7 @@ class Interrupted(KeyboardInterrupt):
 def create_run(path: Path, config: RunConfig, device: torch.device) -> Run:
     """A new run directory, made only where the run can start on the device."""
     resolve_precision(config.training.precision, device)
+    clean_up(device)
     check_fits(config, device)
     return Run.create(path, config)
 

@@ -18,11 +18,12 @@ import torch
 
 from auxmod.config import RunConfig
 from auxmod.experiments import claims
-from auxmod.experiments.ensembles import Ended, Notice, Started, TooLarge, attempted, clean_up, train_ensemble
+from auxmod.experiments.ensembles import Ended, Notice, Started, TooLarge, attempted, train_ensemble
 from auxmod.experiments.packing import Shape, check_precisions, group_of, plan, work
 from auxmod.experiments.single import Interrupted
 from auxmod.experiments.store import Results, locked
 from auxmod.learning.engine import Progress
+from auxmod.learning.memory import clean_up
 
 POLL_SECONDS = 0.5
 """How often to look whether other processes have finished."""

@@ -89,9 +89,9 @@ def _attend_backward(qkv, bias, d_out, d_qkv, sums, B, N, stride, D: tl.constexp
         do = tl.load(d_out + at, mask=live, other=0.0)
         dv = tl.dot(tl.trans(p.to(do.dtype)), do)
         dp = tl.dot(do, tl.trans(v))
-        ds = (p * (dp - tl.sum(p * dp, 1)[:, None]) * (1.0 / tl.sqrt(W * 1.0))).to(q.dtype)
-        dq = tl.dot(ds, k)
-        dk = tl.dot(tl.trans(ds), q)
+        ds = (p * (dp - tl.sum(p * dp, 1)[:, None])).to(q.dtype)
+        dq = tl.dot(ds, k) * (1.0 / tl.sqrt(W * 1.0))  # not of ds, which is small already
+        dk = tl.dot(tl.trans(ds), q) * (1.0 / tl.sqrt(W * 1.0))
         to = d_qkv + sample * (3 * D) + head * W + rows[:, None] * (3 * D) + columns[None, :]
         tl.store(to, dq, mask=live)
         tl.store(to + D, dk, mask=live)

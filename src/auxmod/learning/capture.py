@@ -39,7 +39,7 @@ def captured(
     except torch.cuda.OutOfMemoryError:
         raise
     except Exception as error:  # whatever the driver or the compiler dislikes, training can go on without them
-        reason = str(error).strip().splitlines()[0]
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         warnings.warn(f"The step could not be captured ({reason}); training runs eagerly, slower.", stacklevel=2)
         replay = eager or step
     with torch.no_grad():
@@ -49,15 +49,20 @@ def captured(
 
 
 def _graph(step: Callable[[], None], device: torch.device) -> Callable[[], None]:
-    side = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-    side.wait_stream(torch.cuda.current_stream(device))
-    with torch.cuda.stream(side):
-        for _ in range(WARMUP_STEPS):
+    stream, side = torch.cuda.current_stream(device), torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    side.wait_stream(stream)
+    try:
+        with torch.cuda.stream(side):
+            for _ in range(WARMUP_STEPS):
+                step()
+        stream.wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=side):
             step()
-    torch.cuda.current_stream(device).wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
+    except Exception:
+        torch.cuda.synchronize(device)
+        torch.cuda.set_stream(stream)  # a capture that fails may leave its own behind
+        raise
     return _Replay(graph, step)
 
 

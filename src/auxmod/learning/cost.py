@@ -62,7 +62,8 @@ def member_bytes(config: RunConfig, precision: str | None = None) -> int:
     ``precision`` is what the run's own came to on its device; an `auto` left open counts as fp16, as on a GPU.
     """
     half = (precision or config.training.precision) in _HALF
-    weights = parameters(config) * (4 * 5 + 2 * half)  # master, gradient as made and as gathered, two moments
+    # master, gradient as made and as gathered, two moments; and, while a step is captured, a copy of the state
+    weights = parameters(config) * (4 * 5 + 2 * half + 4 * 3)
     if config.training.optimiser == "muon":  # the aim and the step
         weights += 2 * config.model.layers * _block_weights(config) * (2 if half else 4)
     data = config.training.samples * (4 * config.problem.n + 8 + 8)  # inputs, sums, order

@@ -99,6 +99,8 @@ class Ensemble:
         """``data`` gives a run's own inputs (S, N) in place of drawn ones; ``dtype`` is the master weights'."""
         require(len({shape_of(c) for c in configs}) == 1, "Only runs of one shape can be trained together.")
         self.configs, self.device = list(configs), device
+        if device.type == "cuda":
+            torch.cuda.set_device(device)  # kernels and captures go to the current one
         first = self.configs[0]
         self.training, self.n = first.training, first.problem.n
         self.steps = max(c.training.steps for c in configs)
@@ -262,7 +264,7 @@ class Ensemble:
     def evaluate(self, samples: int, **options: Any) -> list[dict[str, Any]]:
         """Each member's figures on ``samples`` inputs that no run trains on (options of `evaluation.evaluate`)."""
         encoder = self.encoder
-        at_once = rows_at_once(encoder.model.hidden, self.n, encoder.outputs, len(self.configs), self.device)
+        at_once = rows_at_once(encoder.model, self.n, encoder.outputs, len(self.configs), self.device)
         return evaluate(self.outputs, self.objective, self.n, samples, at_once=at_once, **options)
 
     # -- stopping and going on --------------------------------------------------------------------------------
@@ -277,8 +279,11 @@ class Ensemble:
 
     def restore(self, snapshot: dict[str, Tensor]) -> None:
         """Go back to a :meth:`snapshot`."""
+        own, saved = (bool(torch.isinf(each).any()) for each in (self.state.streak, snapshot["streak"]))
+        kept = {"scale", "streak"} if own != saved else set()  # saved in a precision whose loss is scaled otherwise
         for name, tensor in self.snapshot().items():
-            tensor.copy_(snapshot[name])
+            if name not in kept:
+                tensor.copy_(snapshot[name])
         self.memory.refresh()
 
 

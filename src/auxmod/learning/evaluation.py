@@ -8,9 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from auxmod.config import Distribution, Fill
+from auxmod.config import Distribution, Fill, Model
+from auxmod.learning.memory import free_bytes
 from auxmod.learning.objective import Objective
 from auxmod.problem import labels, metrics, rng, sampling
+
+LEAST_NUMBERS, MOST_NUMBERS = 2**24, 2**31
+"""Numbers of a chunk: a CPU's, and a GPU's least; and a GPU's most, if its memory holds sixteen times as many."""
 
 
 @torch.no_grad()
@@ -29,8 +33,32 @@ def evaluate(
 ) -> list[dict[str, Any]]:
     """Each member's figures on ``samples`` inputs; ``forward`` maps x (E, B, N) to outputs (E, B, ·).
 
-    The inputs depend on (N, q, stream, distribution) alone, so that every model answers the same questions.
+    The inputs depend on (N, q, stream, distribution) alone, so that every model answers the same questions. Where
+    ``at_once`` of them do not fit into a GPU's memory, fewer are tried.
     """
+    options: dict[str, Any] = {"stream": stream, "distribution": distribution, "fill": fill, "taus": taus, "asks": asks}
+    try:
+        return _evaluate(forward, objective, n, samples, at_once, **options)
+    except torch.OutOfMemoryError:
+        if at_once == 1:
+            raise
+    torch.cuda.empty_cache()  # outside the handler, whose error keeps tensors alive
+    return evaluate(forward, objective, n, samples, at_once=max(1, min(at_once, samples) // 2), **options)
+
+
+def _evaluate(
+    forward: Callable[[Tensor], Tensor],
+    objective: Objective,
+    n: int,
+    samples: int,
+    at_once: int,
+    *,
+    stream: str,
+    distribution: Distribution,
+    fill: Fill,
+    taus: tuple[float, ...],
+    asks: int,
+) -> list[dict[str, Any]]:
     tally = metrics.Tally.empty(objective.q, n, taus)
     qs, device = objective.q.tolist(), objective.q.device
     for start, count in chunks(samples, at_once):
@@ -71,10 +99,13 @@ def averaged(forward: Callable[[Tensor], Tensor], objective: Objective, x: Tenso
     return total / times
 
 
-def rows_at_once(hidden: int, n: int, outputs: int, members: int, device: torch.device) -> int:
+def rows_at_once(model: Model, n: int, outputs: int, members: int, device: torch.device) -> int:
     """Samples a chunk: enough to fill the device, few enough to fit its memory."""
-    elements = 2**31 if device.type == "cuda" else 2**24
-    return max(1, elements // ((hidden * (n + 1) + outputs) * members))
+    alive = (model.hidden + 12 * model.width) * (n + 1) + outputs  # a block's tensors, at its widest moment
+    numbers = LEAST_NUMBERS
+    if device.type == "cuda":
+        numbers = max(LEAST_NUMBERS, min(MOST_NUMBERS, free_bytes(device) // 64))
+    return max(1, numbers // (alive * members))
 
 
 def chunks(total: int, size: int) -> Iterator[tuple[int, int]]:

@@ -28,6 +28,8 @@ except ImportError:  # no Triton: the plain trunk serves
 
 LONGEST = 128
 """Positions that one attention program holds at once; for more, PyTorch's own attention serves."""
+LARGEST = 128 * 64
+"""Numbers of one head's keys that it holds: positions, up to a power of 2, times the head's width."""
 
 
 def supported(model: Model, device: torch.device, dtype: torch.dtype) -> bool:
@@ -64,6 +66,7 @@ class FusedTrunk:
     def __init__(self, encoder: Encoder, weights: dict[str, Tensor], gradients: dict[str, Tensor]) -> None:
         """``weights`` are the half-precision matrices and ``gradients`` the buffers for every parameter, by name."""
         self.heads, self.first, self.layers = encoder.model.heads, encoder.model.reads_first, []
+        self.head_width = encoder.model.width // encoder.model.heads
         for number, block in enumerate(encoder.blocks):
             assert isinstance(block, Block)
             prefix = f"blocks.{number}."
@@ -91,7 +94,7 @@ class FusedTrunk:
             x, h = kernels.add_norm(x, y, bias, layer["norm1.weight"], layer["norm1.bias"], self.dtype)
             assert h is not None
             qkv = torch.bmm(h, layer["qkv.weight"].mT)
-            mixed = _attention(n).attend(qkv, layer["qkv.bias"], n, self.heads)
+            mixed = self._attention(n).attend(qkv, layer["qkv.bias"], n, self.heads)
             y = torch.bmm(mixed, layer["out.weight"].mT)
             middle, g = kernels.add_norm(
                 x, y, layer["out.bias"], layer["norm2.weight"], layer["norm2.bias"], self.dtype
@@ -197,7 +200,7 @@ class FusedTrunk:
 
             torch.bmm(dx.mT, mixed, out=to["out.weight"])
             d_mixed = torch.bmm(dx, layer["out.weight"])
-            d_qkv = _attention(n).attend_backward(qkv, layer["qkv.bias"], d_mixed, heads[number], n, self.heads)
+            d_qkv = self._attention(n).attend_backward(qkv, layer["qkv.bias"], d_mixed, heads[number], n, self.heads)
             torch.bmm(d_qkv.mT, h, out=to["qkv.weight"])
             kernels.norm_backward(torch.bmm(d_qkv, layer["qkv.weight"]), x, layer["norm1.weight"], dx, norms[number, 0])
         self._small_gradients(after, norms.sum(3), heads.sum(2), None if hiddens is None else hiddens.sum(2))
@@ -221,9 +224,11 @@ class FusedTrunk:
         if pairs:  # a single block may be the last one
             torch._foreach_copy_([target for target, _ in pairs], [source for _, source in pairs])
 
-
-def _attention(n: int) -> Any:
-    return attention if n <= LONGEST else long_attention
+    def _attention(self, n: int) -> Any:
+        """The one by hand has to hold a head's queries, keys and values, and their scores, in shared memory."""
+        return (
+            attention if n <= LONGEST and (1 << (n - 1).bit_length()) * self.head_width <= LARGEST else long_attention
+        )
 
 
 class _Lift(torch.autograd.Function):

@@ -170,7 +170,7 @@ def product_blocks(rows: int) -> int:
 @triton.jit
 def _adamw(p, m, v, g, half, per_member, P, G, H, BLOCK: tl.constexpr, HALF: tl.constexpr, eps: tl.constexpr):
     e = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     live = at < G
     scalars = per_member + e * 8
     taken, shrink, lr, decay = tl.load(scalars), tl.load(scalars + 1), tl.load(scalars + 2), tl.load(scalars + 3)
@@ -201,7 +201,7 @@ def adamw(p: Tensor, m: Tensor, v: Tensor, gradients: Tensor, half: Tensor | Non
 @triton.jit
 def _momentum(m, g, aim, per_member, P, Q, G, BLOCK: tl.constexpr):
     e = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     live = at < G
     scalars = per_member + e * 8
     taken, shrink, beta = tl.load(scalars), tl.load(scalars + 1), tl.load(scalars + 4)
@@ -225,7 +225,7 @@ def momentum(m: Tensor, gradients: Tensor, scalars: Tensor) -> Tensor:
 @triton.jit
 def _descend(p, step, half, per_member, P, G, H, BLOCK: tl.constexpr, HALF: tl.constexpr):
     e = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     live = at < G
     lr, decay = tl.load(per_member + e * 8 + 2), tl.load(per_member + e * 8 + 3)
     change = tl.load(step + e * G + at, mask=live, other=0.0).to(tl.float32)

@@ -47,7 +47,8 @@ class TrainedModel(nn.Module):
         device = self.encoder.head.weight.device
         objective = Objective.of([self.config], device)
         answers = []
-        for start, count in chunks(len(rows), 4096):
+        at_once = rows_at_once(self.config.model, self.config.problem.n, self.encoder.outputs, 1, device)
+        for start, count in chunks(len(rows), min(4096, at_once)):
             batch = torch.from_numpy(rows[start : start + count]).to(device)
             outputs = averaged(lambda x: self(x[0])[None], objective, batch[None], asks)
             answers.append(objective.decode(outputs)[0].cpu().numpy())
@@ -63,7 +64,7 @@ class TrainedModel(nn.Module):
         Options: ``distribution`` ("uniform" or "sparse"), ``fill``, ``taus``, ``asks`` (as in :meth:`values`).
         """
         device, encoder = self.encoder.head.weight.device, self.encoder
-        at_once = rows_at_once(encoder.model.hidden, encoder.n, encoder.outputs, 1, device)
+        at_once = rows_at_once(encoder.model, encoder.n, encoder.outputs, 1, device)
         objective = Objective.of([self.config], device)
         return evaluate(lambda x: self(x[0])[None], objective, encoder.n, samples, at_once=at_once, **options)[0]
 

@@ -70,7 +70,23 @@ def finalists(place: Path) -> str:
         f"run, and the mean distance from it; one seed: `auxmod table finalists`. {len(rows) - len(run)} more "
         "are listed there, each for one method and on two cells of angles, and not run."
     )
-    return f"{markdown(('configuration', *(f'{method}, {name}' for method, name in columns)), run)}\n\n{note}"
+    table = markdown(("configuration", *(f"{method}, {name}" for method, name in columns)), run)
+    return f"{table}\n\n{note}\n\n{_in_other_precision(place)}"
+
+
+def _in_other_precision(place: Path) -> str:
+    """Runs of these cells that were trained once more in another precision, beside the first."""
+    first = {row["hash"]: row for row in read_lines(place / "finalists.jsonl")}
+    said = []
+    for row in read_lines(place / "trials" / "precision.jsonl"):
+        problem, model = row["config"]["problem"], row["config"]["model"]
+        figures = (
+            f"{100 * each['scores']['match']:.1f} in {made['precision']} on {made['device']} (commit `{made['commit']}`)"
+            for each in (row, first[row["hash"]])
+            for made in (each["provenance"],)
+        )
+        said.append(f"{model['embedding']}, N = {problem['n']}, q = {problem['q']}: {', '.join(figures)}")
+    return f"The same run of the preset `paper`, `aux`, in two precisions: {'; '.join(said)}."
 
 
 def _nearness(cells: Sequence[Cell]) -> str:

@@ -81,11 +81,11 @@ def _in_other_precision(place: Path) -> str:
     for row in read_lines(place / "trials" / "precision.jsonl"):
         problem, model = row["config"]["problem"], row["config"]["model"]
         figures = (
-            f"{100 * each['scores']['match']:.1f} in {made['precision']} on {made['device']} (commit `{made['commit']}`)"
+            f"{100 * each['scores']['match']:.1f} in {made['precision']} on {made['device']}, commit `{made['commit']}`"
             for each in (row, first[row["hash"]])
             for made in (each["provenance"],)
         )
-        said.append(f"{model['embedding']}, N = {problem['n']}, q = {problem['q']}: {', '.join(figures)}")
+        said.append(f"{model['embedding']}, N = {problem['n']}, q = {problem['q']}: {'; '.join(figures)}")
     return f"The same run of the preset `paper`, `aux`, in two precisions: {'; '.join(said)}."
 
 

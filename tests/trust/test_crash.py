@@ -2,11 +2,13 @@
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -161,6 +163,16 @@ def test_a_run_is_trained_by_one_process_at_a_time(tmp_path: Path) -> None:
     assert outcome.code == 2
     assert "Another process trains the run" in outcome.err
     assert call("train", "--resume", "--out", str(run.path), "--quiet").code == 0
+
+
+def test_what_a_killed_process_had_just_started_may_hold_its_run_for_a_moment(tmp_path: Path) -> None:
+    """A child shares its parent's lock from the fork to the exec, and a kill of the parent may fall between."""
+    run = Run.create(tmp_path / "run", tiny())
+    descriptor = os.open(run.path, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    threading.Timer(0.3, os.close, [descriptor]).start()
+    with run.held():
+        pass
 
 
 @pytest.mark.parametrize("words", [["published", "--json"], ["published"], ["theory", "--n", "4", "--q", "7"]])

@@ -24,6 +24,7 @@ import fcntl
 import functools
 import os
 import shutil
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,6 +53,8 @@ from auxmod.files import (
 CONFIG, PROVENANCE, METRICS, RESULT = "config.json", "provenance.json", "metrics.jsonl", "result.json"
 FILES = (CONFIG, PROVENANCE, METRICS, RESULT, "model.safetensors", "state.safetensors")
 """What a run directory holds."""
+PATIENCE = 20
+"""How often a run that is held is looked at again, a twentieth of a second apart, before it counts as another's."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,7 @@ class Run:
         """No other process trains this run meanwhile; what one that was killed left half written is taken away."""
         descriptor = os.open(self.path, os.O_RDONLY)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _hold(descriptor)
         except BlockingIOError:
             os.close(descriptor)
             raise UserError(f"Another process trains the run in {self.path}: wait for it, or stop it.") from None
@@ -152,6 +155,15 @@ class Run:
             yield
         finally:
             os.close(descriptor)
+
+
+def _hold(descriptor: int) -> None:
+    """Lock it, or raise; what a killed process had just started may hold its lock for a moment longer."""
+    for _ in range(PATIENCE):
+        with contextlib.suppress(BlockingIOError):
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        time.sleep(0.05)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def is_leftover(name: str) -> bool:

@@ -108,14 +108,15 @@ def test_runs_are_found_opened_and_drawn_and_their_text_is_text(page: Any, addre
     page.get_by_label("Find runs").fill("n=32 k=6 r=0.1")
     page.get_by_text("1 of 21 runs").wait_for()
     page.locator("#list summary").click()
-    assert f"auxmod {EVIL}" in page.locator("#list details").inner_text()
+    page.locator("#list details", has_text=f"auxmod {EVIL}").wait_for()  # made when it is opened, a moment later
     before = page.locator("#legend li").count()
     page.locator("#list input").check()
     page.locator("#legend li").nth(before).wait_for()
     assert page.locator("#legend li").count() == before + 1
     page.get_by_label("Find runs").fill("state=failed")
+    page.get_by_text("1 of 21 runs").wait_for()
     page.locator("#list summary").click()
-    assert EVIL in page.locator("#list details").inner_text()
+    page.locator("#list details", has_text=EVIL).wait_for()
     assert page.locator("img").count() == 0
     assert not complaints
 

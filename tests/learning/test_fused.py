@@ -152,6 +152,16 @@ def test_one_pass_muon_is_the_plain_one():
 
 
 @gpu
+@pytest.mark.parametrize("size", [256, 128, 96, 20])
+def test_sums_of_products_are_the_plain_ones(size):
+    make = torch.Generator(CUDA).manual_seed(2)
+    x, y, z = (torch.randn(5, size, size, device=CUDA, generator=make).half() / 8 for _ in range(3))
+    for rest in ((), (z, 3.5, -1.5, 0.25)):
+        exact = muon.combine(x.double(), y.double(), *(t.double() if isinstance(t, torch.Tensor) else t for t in rest))
+        assert distance(fused.kernels.combine(x, y, *rest), exact) < 1e-3
+
+
+@gpu
 def test_the_lift_s_gradient_is_a_matrix_product():
     f, dh = torch.randn(3, 1001, 4, device=CUDA), torch.randn(3, 1001, 256, device=CUDA)
     weight, bias = fused.kernels.lift_backward(dh, f)

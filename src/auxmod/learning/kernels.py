@@ -245,6 +245,44 @@ def descend(p: Tensor, step: Tensor, half: Tensor | None, scalars: Tensor) -> No
 
 
 @triton.jit
+def _combine(x, y, z, out, a, b, c, S: tl.constexpr, TILE: tl.constexpr, DEPTH: tl.constexpr, ADD: tl.constexpr):
+    matrix = tl.program_id(1).to(tl.int64) * S * S
+    across: tl.constexpr = (S + TILE - 1) // TILE
+    rows = tl.program_id(0) // across * TILE + tl.arange(0, TILE)
+    columns = tl.program_id(0) % across * TILE + tl.arange(0, TILE)
+    total = tl.zeros((TILE, TILE), tl.float32)
+    for start in range(0, S, DEPTH):
+        inner = start + tl.arange(0, DEPTH)
+        left = (rows < S)[:, None] & (inner < S)[None, :]
+        right = (inner < S)[:, None] & (columns < S)[None, :]
+        total = tl.dot(
+            tl.load(x + matrix + rows[:, None] * S + inner[None, :], mask=left, other=0.0),
+            tl.load(y + matrix + inner[:, None] * S + columns[None, :], mask=right, other=0.0),
+            total,
+        )
+    at = matrix + rows[:, None] * S + columns[None, :]
+    live = (rows < S)[:, None] & (columns < S)[None, :]
+    if ADD:
+        total = c * total + b * tl.load(z + at, mask=live, other=0.0).to(tl.float32)
+        total += tl.where(rows[:, None] == columns[None, :], a, 0.0)
+    tl.store(out + at, total, mask=live)
+
+
+def combine(x: Tensor, y: Tensor, z: Tensor | None = None, a: float = 0.0, b: float = 0.0, c: float = 1.0) -> Tensor:
+    """`muon.combine`: a·1 + b·Z + c·X·Y for (M, S, S), in half precision, summed in float32.
+
+    cuBLAS does it as fast, but where several processes shared a GPU its float16 kernels lost it.
+    """
+    M, S, _ = x.shape
+    tile = min(128, max(16, triton.next_power_of_2(S)))
+    out = torch.empty_like(x)
+    _combine[(triton.cdiv(S, tile) ** 2, M)](
+        x, y, z, out, a, b, c, S, tile, min(64, tile), ADD=z is not None, num_warps=8 if tile == 128 else 4
+    )
+    return out
+
+
+@triton.jit
 def _lift_backward(dh, f, sums, R, D: tl.constexpr, J: tl.constexpr, W: tl.constexpr, ROWS: tl.constexpr):
     part, parts = tl.program_id(0), tl.num_programs(0)
     e = tl.program_id(1).to(tl.int64)

@@ -12,7 +12,7 @@ Shapes: E members, G a member's matrices end to end, M matrices with a short sid
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -34,6 +34,10 @@ FLOOR = 1e-5
 """Added to the squares of singular values, so that rounding in half precision makes none of them negative."""
 SIZE = 0.2
 """The root mean square of an entry of AdamW's step, roughly, in learning rates."""
+
+
+Combine = Callable[..., Tensor]
+"""`combine`, or its kernel."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +64,12 @@ def update(
     one_pass: bool = False,
 ) -> None:
     """A step on (E, G) rows, in place; ``stacks`` says what lies in a row."""
-    look_ahead, down = (fused.kernels.momentum, fused.kernels.descend) if one_pass else (momentum, descend)
+    by_hand = fused.kernels if one_pass else None
+    look_ahead, down = (by_hand.momentum, by_hand.descend) if by_hand else (momentum, descend)
     aims = [look_ahead(m[:, stack.part], gradients[:, stack.part], scalars) for stack in stacks]
     for alike in _by_short_side(stacks):
-        made = steps([aims[i].view(-1, stacks[i].rows, stacks[i].columns) for i in alike])
+        matrices = [aims[i].view(-1, stacks[i].rows, stacks[i].columns) for i in alike]
+        made = steps(matrices, by_hand.combine if by_hand else combine)
         for i, step in zip(alike, made, strict=True):
             part = stacks[i].part
             down(p[:, part], step.view(len(p), -1), None if half is None else half[:, part], scalars)
@@ -85,12 +91,21 @@ def descend(p: Tensor, step: Tensor, half: Tensor | None, scalars: Tensor) -> No
         half.copy_(p)
 
 
-def steps(stacks: Sequence[Tensor]) -> list[Tensor]:
+def combine(x: Tensor, y: Tensor, z: Tensor | None = None, a: float = 0.0, b: float = 0.0, c: float = 1.0) -> Tensor:
+    """a·1 + b·Z + c·X·Y, for each of M square matrices."""
+    if z is None:
+        return x @ y
+    out = torch.baddbmm(z, x, y, beta=b, alpha=c)
+    out.diagonal(dim1=1, dim2=2).add_(a)
+    return out
+
+
+def steps(stacks: Sequence[Tensor], multiply: Combine = combine) -> list[Tensor]:
     """Stacks of matrices (M, rows, columns) of one short side, made orthogonal, and of the size of AdamW's steps."""
     tall = [x.shape[1] > x.shape[2] for x in stacks]
     squares = [_square(x.mT if t else x) for x, t in zip(stacks, tall, strict=True)]
     g, sizes = normalised(squares, torch.float16 if squares[0].is_cuda else squares[0].dtype)
-    roots, made = inverse_root(g), []
+    roots, made = inverse_root(g, multiply), []
     for x, t in zip(stacks, tall, strict=True):
         root, roots = roots[: len(x)], roots[len(x) :]
         size, sizes = sizes[: len(x)], sizes[len(x) :]
@@ -110,22 +125,16 @@ def normalised(squares: Sequence[Tensor], dtype: torch.dtype) -> tuple[Tensor, T
     return g, torch.cat(sizes)
 
 
-def inverse_root(g: Tensor) -> Tensor:
+def inverse_root(g: Tensor, multiply: Combine = combine) -> Tensor:
     """G^(−½) for symmetric G (M, S, S) with eigenvalues in [0, 1], roughly; small ones count as larger."""
     g.diagonal(dim1=1, dim2=2).add_(FLOOR)
-    root = factor = _polynomial(g, *POLYNOMIALS[0])
-    for coefficients in POLYNOMIALS[1:]:
-        g = factor @ g @ factor
-        factor = _polynomial(g, *coefficients)
-        root = root @ factor
+    (a, b, c), *others = POLYNOMIALS
+    root = factor = multiply(g, g, g, a, b, c)
+    for a, b, c in others:
+        g = multiply(multiply(factor, g), factor)
+        factor = multiply(g, g, g, a, b, c)
+        root = multiply(root, factor)
     return root
-
-
-def _polynomial(g: Tensor, a: float, b: float, c: float) -> Tensor:
-    """a + b·G + c·G²."""
-    out = torch.baddbmm(g, g, g, beta=b, alpha=c)
-    out.diagonal(dim1=1, dim2=2).add_(a)
-    return out
 
 
 def _square(x: Tensor) -> Tensor:

@@ -99,7 +99,7 @@ class Ensemble:
         """``data`` gives a run's own inputs (S, N) in place of drawn ones; ``dtype`` is the master weights'."""
         require(len({shape_of(c) for c in configs}) == 1, "Only runs of one shape can be trained together.")
         self.configs, self.device = list(configs), device
-        if device.type == "cuda":
+        if device.index is not None and device.type == "cuda":
             torch.cuda.set_device(device)  # kernels and captures go to the current one
         first = self.configs[0]
         self.training, self.n = first.training, first.problem.n

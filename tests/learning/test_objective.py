@@ -299,42 +299,62 @@ def test_a_uniform_number_on_an_edge_draws_the_modulus_above_it(monkeypatch: pyt
 def test_class_log_probabilities_are_turned_back_among_q_classes() -> None:
     """Class c of the inputs is class c + by of those that were asked, mod q; classes beyond q say nothing."""
     configs = [tiny(embedding="token", k=2, q=7), tiny(embedding="token", k=2, q=5)]
-    objective, by = Objective.of(configs, CPU), torch.tensor([3, 4])
+    objective, by = Objective.of(configs, CPU), torch.tensor([[3], [-1]]).expand(2, B)
     outputs = torch.randn(2, B, 14, generator=torch.Generator().manual_seed(2))
     turned = objective.turned_back(outputs, by)
     for e, q in enumerate((7, 5)):
         own = outputs[e, :, :q].log_softmax(-1)
         for c in range(q):
-            assert torch.allclose(turned[e, :, c], own[:, (c + int(by[e])) % q])
+            assert torch.allclose(turned[e, :, c], own[:, (c + int(by[e, 0])) % q])
         assert torch.isneginf(turned[e, :, q:]).all()
 
 
 def test_points_are_turned_back_by_their_own_modulus() -> None:
     config = tiny(q=7, k=3)
     objective = Objective.of([config], CPU)
-    for total, by in ((5, 4), (20, 1), (0, 6)):
+    for total, by in ((5, 4), (20, 1), (0, 6), (9, -5)):
         asked = torch.cat([labels.points(torch.tensor([[(total + by) % m]]), m) for m in (7, 21)], -1)
         meant = torch.cat([labels.points(torch.tensor([[total % m]]), m) for m in (7, 21)], -1)
-        assert torch.allclose(objective.turned_back(asked, torch.tensor([by])), meant, atol=1e-6)
+        assert torch.allclose(objective.turned_back(asked, torch.tensor([[by]])), meant, atol=1e-6)
 
 
-def test_harmonics_are_weighed_by_how_sure_their_points_are() -> None:
-    """Sample by sample in Python: each h moves the answer by its share of h²·R²/(1.01 − R²), R cut off at 1."""
-    q, harmonics = 97, (2, 5)
-    config = tiny(q=q, moduli=(1, 3), weights=(0.4, 0.2, 0.2, 0.2), harmonics=harmonics)
-    outputs = 0.9 * torch.randn(1, 40, 8, generator=torch.Generator().manual_seed(3))
+@pytest.mark.parametrize(
+    ("moduli", "harmonics", "order"),
+    [
+        ((1, 3), (2, 5), (1, 0, 2, 3)),
+        ((1, 4, 2), (4, 2), (1, 2, 0, 4, 3)),
+        ((1, 2, 3), (2,), (2, 0, 3)),  # a sum known mod 3q says nothing of it mod 2q
+    ],
+    ids=str,
+)
+def test_points_are_read_from_coarse_to_fine_by_how_sure_they_are(
+    moduli: tuple[int, ...], harmonics: tuple[int, ...], order: tuple[int, ...]
+) -> None:
+    """Sample by sample in Python: each moves the answer by its share of f²·R²/(1.1 − R²), R cut off at 1."""
+    q, rungs = 97, len(moduli) + len(harmonics)
+    config = tiny(q=q, moduli=moduli, weights=(1 / rungs,) * rungs, harmonics=harmonics)
+    outputs = 0.9 * torch.randn(1, 40, 2 * rungs, generator=torch.Generator().manual_seed(3))
     decoded = Objective.of([config], CPU).decode(outputs)[0].tolist()
+    frequencies = [*(1 / m for m in moduli), *harmonics]
     for row, value in zip(outputs[0].double().tolist(), decoded, strict=True):
-        pairs = {1: row[0:2], 2: row[4:6], 5: row[6:8]}
-        trust = {h: h * h * min(1.0, x * x + y * y) / (1.01 - min(1.0, x * x + y * y)) for h, (x, y) in pairs.items()}
-        turns = {h: math.atan2(y, x) / math.tau for h, (x, y) in pairs.items()}
-        answer, total = turns[1], trust[1]
-        for h in harmonics:
-            total += trust[h]
-            gap = turns[h] - h * answer
-            answer += (gap - round(gap)) / h * trust[h] / total
+        answer = total = 0.0
+        for j in order:
+            (x, y), f = row[2 * j : 2 * j + 2], frequencies[j]
+            square = min(1.0, x * x + y * y)
+            trust = f * f * square / (1.1 - square)
+            gap, total = math.atan2(y, x) / math.tau - f * answer, total + trust
+            answer += (gap - round(gap)) / f * trust / total
         distance = abs(value - answer * q) % q
         assert min(distance, q - distance) < 1e-6
+
+
+def test_a_doubtful_point_is_settled_by_coarser_rungs() -> None:
+    """The point of q is opposite to where it should be, but short; those of 2q and 4q know better."""
+    q, total = 97, 3 * 97 + 20
+    config = tiny(q=q, moduli=(1, 2, 4), weights=(0.25,) * 4, harmonics=(2,))
+    rungs = [(-0.3, q, 1), (1.0, 2 * q, 1), (1.0, 4 * q, 1), (1.0, q, 2)]
+    outputs = torch.cat([size * labels.points(torch.tensor(h * total % m), m) for size, m, h in rungs])
+    assert float(Objective.of([config], CPU).decode(outputs.view(1, 1, -1))) == pytest.approx(20, abs=0.5)
 
 
 def test_the_penalty_at_the_centre_is_large_and_positive() -> None:

@@ -113,6 +113,18 @@ def test_settings_that_came_later_leave_names_alone() -> None:
     assert changed.hash != run.hash
 
 
+def test_every_rung_is_asked_often() -> None:
+    """The points of all moduli are averaged: from an encoder that knows the sum, they come out as they went in."""
+    objective = Objective.of([tiny(n=3, q=7, method="auto")], CPU)
+    x = torch.cartesian_prod(*[torch.arange(7)] * 3)[None]
+
+    def perfect(x: torch.Tensor) -> torch.Tensor:
+        turned = labels.sums(x)[..., None] * objective.harmonics % objective.moduli
+        return labels.points(turned, objective.moduli).flatten(-2)
+
+    assert torch.allclose(averaged(perfect, objective, x, 9), perfect(x), atol=1e-5)
+
+
 @pytest.mark.parametrize("settings", [{"k": 3, "r": 0.5}, {"embedding": "token", "k": 3, "r": 0.5}], ids=str)
 def test_asking_often_is_the_same_question(settings: dict[str, object]) -> None:
     """A perfect model answers each way of asking alike; one wrong on single inputs is outvoted."""

@@ -248,6 +248,12 @@ def finalists(_: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
         # a loss averaged over four numbers, where the baseline has two, is clipped as ours would be at twice the norm
         for variant, clip in (("aux", 0.0), ("aux", 2.0), ("sparse", 1.0)):
             yield wanted("paper", variant, size, "angular", count, **changes, clip=clip)
+    # of angles the paper does not say that a label is drawn: both losses, weighted
+    readings = (("expected", 3e-5, 0.0), ("expected", 3e-5, 2.0), ("expected", 1e-4, 0.0), ("sampled", 1e-4, 0.0))
+    encoders = itertools.product(POOLINGS["angular"], (True, False), ("default", "0.02"))
+    for (pooling, final_norm, init), (draw, lr, clip), count in itertools.product(encoders, readings, samples):
+        changes = {"init": init, "pooling": pooling, "final_norm": final_norm, "draw": draw, "lr": lr, "clip": clip}
+        yield wanted("paper", "aux", ANGLES[0], "angular", count, **changes)
 
 
 RECIPES: dict[str, Callable[..., Iterator[Wanted]]] = {

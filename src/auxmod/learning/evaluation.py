@@ -85,17 +85,18 @@ def averaged(forward: Callable[[Tensor], Tensor], objective: Objective, x: Tenso
     """The outputs for x (E, B, N), averaged over ``times`` ways of asking the same question.
 
     With constants c_i, the same for all inputs and chosen in advance, f_q(x + c) − Σc is f_q(x) again (the random
-    self-reduction of Blum, Luby and Rubinfeld): the model's errors there are others, and average out.
+    self-reduction of Blum, Luby and Rubinfeld): the model's errors there are others, and average out. By how much the
+    sum itself is larger, wraps of single terms counted, is known as well, so that this holds for every modulus.
     """
     outputs = forward(x)
     if times == 1:
         return outputs
-    total = objective.turned_back(outputs, torch.zeros_like(objective.q))
-    terms = torch.arange(x.shape[-1], device=x.device)
+    sums, terms = labels.sums(x), torch.arange(x.shape[-1], device=x.device)
+    total = objective.turned_back(outputs, torch.zeros_like(sums))
     for ask in range(1, times):
         c = rng.integers(rng.key(ask, "ask"), terms, objective.q[:, None]).to(x.dtype)
         moved = (x + c[:, None]) % objective.q[:, None, None].to(x.dtype)
-        total = total + objective.turned_back(forward(moved), labels.sums(c))
+        total = total + objective.turned_back(forward(moved), labels.sums(moved) - sums)
     return total / times
 
 

@@ -144,41 +144,45 @@ class Objective:
         return torch.where((draw == _DRAWS["expected"])[..., None], self.weights[:, None], drawn.float())
 
     def turned_back(self, outputs: Tensor, by: Tensor) -> Tensor:
-        """Outputs (E, B, ·) to inputs whose sums are ``by`` (E,) larger → what they say of the inputs themselves.
+        """Outputs (E, B, ·) to inputs whose sums are ``by`` (E, B) larger → what they say of the inputs themselves.
 
-        Only what :meth:`decode` reads: the points of q and its harmonics, or the log-probabilities of q classes.
+        Only what :meth:`decode` reads: the points, or the log-probabilities of q classes.
         """
         if not self.model.angles:
-            classes = torch.arange(outputs.shape[-1], device=outputs.device)
-            place = torch.where(classes < self.q[:, None], (classes + by[:, None]) % self.q[:, None], classes)
-            chosen = _first(outputs, self.q).log_softmax(-1)
-            return chosen.gather(-1, place[:, None].expand_as(outputs))
-        angle = labels.points(by[:, None] * self.harmonics % self.moduli, self.moduli)[:, None]
-        c, s = angle.unbind(-1)
+            classes, q = torch.arange(outputs.shape[-1], device=outputs.device), self.q[:, None, None]
+            place = torch.where(classes < q, (classes + by[..., None]) % q, classes)
+            return _first(outputs, self.q).log_softmax(-1).gather(-1, place)
+        moduli = self.moduli[:, None]
+        c, s = labels.points(by[..., None] * self.harmonics[:, None] % moduli, moduli).unbind(-1)
         x, y = outputs.view(*outputs.shape[:-1], -1, 2).unbind(-1)
         return torch.stack((x * c + y * s, y * c - x * s), -1).flatten(-2)
 
     def decode(self, outputs: Tensor) -> Tensor:
         """The unrounded answer (E, B) in [0, q), float64: the best of q classes, or the first point's angle.
 
-        Harmonics make the angle finer, each as far as it is sure of itself: the length R of a point trained by
-        squared error is about the mean cosine of its error, so h²·R²/(1 − R²) is about the answer's precision.
+        With harmonics all points are read, from the coarsest rung to the finest. A point that goes round f times
+        while the sum grows by q makes the answer f times as fine, as far as it is sure of itself: the length R of a
+        point trained by squared error is about the mean cosine of its error, so f²·R²/(1 − R²) is about its precision;
+        with 1.1 for 1, none is sure beyond measure.
         """
         if not self.model.angles:
             return _first(outputs, self.q).argmax(-1).double()
         q = self.q[:, None]
         if not self.finer:
             return labels.values(outputs[..., :2], q)
+        multiples = self.moduli // q
+        frequency = self.harmonics.double() / multiples
         points = outputs.double().view(*outputs.shape[:-1], -1, 2)
         length = points.square().sum(-1).clamp(max=1)
-        precision = self.harmonics[:, None] ** 2 * length / (1.01 - length)
+        told = multiples.amax(1, keepdim=True) % multiples == 0  # by the coarsest rung: others have nothing to add to
+        precision = (told * frequency**2)[:, None] * length / (1.1 - length)
         turns = torch.atan2(points[..., 1], points[..., 0]) / (2 * torch.pi)
-        answer, sure = turns[..., 0], precision[..., 0]
-        for j in range(points.shape[-2] - self.finer, points.shape[-2]):
-            h = self.harmonics[:, None, j]
-            gap = turns[..., j] - h * answer
-            sure = sure + precision[..., j]
-            answer = answer + (gap - gap.round()) / h * precision[..., j] / sure
+        answer = sure = torch.zeros_like(turns[..., 0])
+        for j in frequency.argsort(1).T[..., None]:
+            f, at = frequency.gather(1, j), j[:, None].expand(*answer.shape, 1)
+            gap, trust = turns.gather(-1, at)[..., 0] - f * answer, precision.gather(-1, at)[..., 0]
+            sure = sure + trust
+            answer = answer + torch.where(sure > 0, (gap - gap.round()) / f * trust / sure, 0.0)
         return (answer - answer.floor()) * q % q
 
 

@@ -234,6 +234,8 @@ FINALISTS: tuple[Settings, ...] = (
 """Changes to the stated setup: the nearest to the paper's figures on the telling cells, by `setup` and `knobs`."""
 ANGLES = ((16, 257), (32, 97))
 """Cells on which more is tried, for none of the finalists learns angles as well as the paper."""
+NEAREST: Settings = {"pooling": "mean", "lr": 1e-4}
+"""What came nearest there: for both ways of drawing it is run on all angular cells; the baseline, clipped."""
 
 
 def finalists(_: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
@@ -254,6 +256,9 @@ def finalists(_: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
     for (pooling, final_norm, init), (draw, lr, clip), count in itertools.product(encoders, readings, samples):
         changes = {"init": init, "pooling": pooling, "final_norm": final_norm, "draw": draw, "lr": lr, "clip": clip}
         yield wanted("paper", "aux", ANGLES[0], "angular", count, **changes)
+    for size, count in itertools.product(SIZES["angular"], samples):
+        for variant, more in (("aux", {}), ("aux", {"draw": "expected"}), ("sparse", {"clip": 1.0})):
+            yield wanted("paper", variant, size, "angular", count, **NEAREST, **more)
 
 
 RECIPES: dict[str, Callable[..., Iterator[Wanted]]] = {

@@ -8,7 +8,7 @@ from auxmod.config import RunConfig
 from auxmod.errors import UserError
 from auxmod.experiments.presets import OUR_CHOICE, PAPER_CHOICE, PRESETS, with_preset
 from auxmod.experiments.recipes import RECIPES, SEARCHED, TESTS, Wanted, cells
-from auxmod.settings import build
+from auxmod.settings import build, flatten
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -37,17 +37,33 @@ def test_without_a_preset_the_method_is_auto_unless_another_is_meant() -> None:
     assert {build(**with_preset(preset, {})).method.method for preset in PRESETS} == {"aux"}
 
 
-def test_the_papers_preset_is_the_defaults_with_the_papers_k_and_r() -> None:
+def test_what_the_paper_states_is_the_defaults_with_its_k_and_r() -> None:
     for embedding, table in (*PAPER_CHOICE.items(), ("angular", OUR_CHOICE)):
         for (n, q), (k, r) in table.items():
-            run = build(**with_preset("paper", {"n": n, "q": q, "embedding": embedding}))
+            run = build(**with_preset("stated", {"n": n, "q": q, "embedding": embedding}))
             assert (run.method.k, run.method.r, run.method.draw) == (k, r, "sampled")
             assert run.training == RunConfig().training
             assert run.model == build(embedding=embedding).model
-    assert build(**with_preset("paper", {"n": 5, "q": 11})).method.k == 4  # where the paper chose nothing
+    assert build(**with_preset("stated", {"n": 5, "q": 11})).method.k == 4  # where the paper chose nothing
     assert len(PAPER_CHOICE["token"]) == 9
     assert len(PAPER_CHOICE["angular"]) == 19
     assert not OUR_CHOICE.keys() & PAPER_CHOICE["angular"].keys()
+
+
+@pytest.mark.parametrize(
+    ("given", "changed"),
+    [
+        ({"embedding": "token"}, {"pooling": "max", "init": "0.02", "clip": 1.0}),
+        ({"embedding": "token", "method": "sparse"}, {"pooling": "max", "init": "0.02", "clip": 1.0}),
+        ({"embedding": "angular"}, {"pooling": "mean", "lr": 1e-4, "draw": "expected"}),
+        ({"embedding": "angular", "method": "sparse"}, {"pooling": "mean", "lr": 1e-4, "clip": 1.0}),
+        ({"embedding": "angular", "method": "naive"}, {"pooling": "mean", "lr": 1e-4}),
+    ],
+    ids=str,
+)
+def test_the_papers_preset_is_what_it_states_but_for_this(given: dict[str, Any], changed: dict[str, Any]) -> None:
+    stated, paper = (flatten(build(**with_preset(name, given))) for name in ("stated", "paper"))
+    assert {name: paper[name] for name in paper if paper[name] != stated[name]} == changed
 
 
 def test_the_demo_is_a_case_for_two_cores() -> None:
@@ -57,7 +73,7 @@ def test_the_demo_is_a_case_for_two_cores() -> None:
 
 
 def test_an_unknown_preset_is_refused() -> None:
-    with pytest.raises(UserError, match="--preset is 'huge'; choose one of demo, paper, best"):
+    with pytest.raises(UserError, match="--preset is 'huge'; choose one of demo, stated, paper, best"):
         with_preset("huge", {})
 
 
@@ -68,7 +84,7 @@ def test_an_unknown_preset_is_refused() -> None:
     ("item", "count"),
     [
         ("table1a", 9 * (4 * 3 + 2)),  # three seeds of four methods at 100K, one of two at 1M
-        ("table1b", 9 * (4 * 3 + 2)),
+        ("table1b", 9 * (3 * 3 + 2)),  # aux draws `expected` there already
         ("table2", 16 * 2 * 2),
         ("table3", 18 * (24 + 1)),
         ("configs", 16 * 2),
@@ -94,9 +110,9 @@ def test_the_papers_cells_are_the_papers_setup_with_its_k_and_r() -> None:
         assert run.training.epochs == 10
         if variant == "aux":
             assert (run.method.k, run.method.r) == PAPER_CHOICE["angular"][run.problem.n, run.problem.q]
-            assert run.method.draw == "sampled"
-        if variant == "expected":
-            assert run.method.draw == "expected"
+    for embedding, draw in (("a", "sampled"), ("b", "expected")):
+        drawn = {(variant, run.method.draw) for variant, run, _ in RECIPES[f"table1{embedding}"]("paper")}
+        assert {("aux", draw), ("expected", "expected")} <= drawn
     assert {run.method.draw for variant, run, _ in RECIPES["table1b"]("best") if variant == "aux"} == {"expected"}
 
 

@@ -132,3 +132,12 @@ def test_one_sample_and_none() -> None:
 
 def test_no_chance_is_more_than_certainty() -> None:
     assert metrics.chance(7, 0.6, True) == metrics.chance(7, 0.6, False) == 1
+
+
+def test_an_answer_that_is_no_number_is_wrong_and_counted() -> None:
+    q, x = torch.tensor([5, 5]), torch.tensor([[[0, 0], [1, 0], [2, 3]]]).expand(2, 3, 2)
+    tally = metrics.Tally.empty(q, 2)
+    tally.add(torch.tensor([[0.0, 1.0, 0.0], [torch.nan, 1.0, torch.inf]], dtype=torch.float64), x)
+    good, bad = tally.report(angles=True)
+    assert (good["match"], "missing" in good) == (1.0, False)
+    assert (bad["match"], bad["tau"]["0.1"], bad["missing"]) == (pytest.approx(1 / 3), pytest.approx(1 / 3), 2)

@@ -106,12 +106,12 @@ else:
     RunFlags, SweepFlags = make_flags("RunFlags"), make_flags("SweepFlags", text=True)
 
 _PRESET_HELP = (
-    "Fill every setting not given. demo: a small case for two CPU cores; paper: the paper's setup; "
-    "best: what learned best in our runs."
+    "Fill every setting not given. demo: a small case for two CPU cores; stated: what the paper states; "
+    "paper: the setup that best explains its figures; best: what learned best in our runs."
 )
 _CONFIG_HELP = "A TOML file of settings. Each can also come from the environment, as AUXMOD_<SETTING>."
 Preset = Annotated[
-    Literal["demo", "paper", "best"] | None,
+    Literal["demo", "stated", "paper", "best"] | None,
     Parameter(help=_PRESET_HELP, group=RUN, env_var="AUXMOD_PRESET"),
 ]
 ConfigFile = Annotated[

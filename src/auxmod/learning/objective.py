@@ -166,7 +166,8 @@ class Objective:
         with 1.1 for 1, none is sure beyond measure.
         """
         if not self.model.angles:
-            return _first(outputs, self.q).argmax(-1).double()
+            best, place = _first(outputs, self.q).max(-1)
+            return torch.where(best.isfinite(), place.double(), torch.nan)
         q = self.q[:, None]
         if not self.finer:
             return labels.values(outputs[..., :2], q)

@@ -38,11 +38,13 @@ def chance(q: int, tau: float | None, angles: bool) -> float:
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts per member: right answers, answers within each τ, and right answers by wraps and by zeros."""
+    """Counts per member: right and missing answers, answers within each τ, and right answers by wraps and by zeros."""
 
     q: Tensor
     taus: tuple[float, ...]
     match: Tensor
+    missing: Tensor
+    """Answers that are not finite, and so are wrong."""
     within: Tensor
     wraps: Tensor
     zeros: Tensor
@@ -51,7 +53,9 @@ class Tally:
     def empty(cls, q: Tensor, n: int, taus: tuple[float, ...] = TAUS) -> Tally:
         """Nothing counted yet, for E members with moduli ``q`` (E,)."""
         E, T = len(q), len(taus)
-        counts = (torch.zeros(s, dtype=torch.int64, device=q.device) for s in ((E,), (E, T), (E, n, 2), (E, n + 1, 2)))
+        counts = (
+            torch.zeros(s, dtype=torch.int64, device=q.device) for s in ((E,), (E,), (E, T), (E, n, 2), (E, n + 1, 2))
+        )
         return cls(q, taus, *counts)
 
     def add(self, value: Tensor, x: Tensor) -> None:
@@ -59,16 +63,21 @@ class Tally:
         q = self.q[:, None]
         total = labels.sums(x)
         target = labels.residues(total, q)
-        right = labels.rounded(value, q) == target
-        error = circular_error(value, target.double(), q)
+        given = torch.isfinite(value)
+        right = given & (labels.rounded(value, q) == target)
+        error = circular_error(torch.where(given, value, torch.nan), target.double(), q)
         bounds = torch.tensor(self.taus, dtype=torch.float64, device=x.device) * q  # (E, T)
         self.match.add_(right.sum(1))
+        self.missing.add_((~given).sum(1))
         self.within.add_((error[:, :, None] <= bounds[:, None, :] + 1e-9).sum(1))
         _count(self.wraps, labels.quotients(total, q), right)
         _count(self.zeros, (x == 0).sum(-1), right)
 
     def report(self, angles: bool) -> list[dict[str, Any]]:
-        """One plain dictionary a member: accuracies as shares in [0, 1], each with its chance level."""
+        """One plain dictionary a member: accuracies as shares in [0, 1], each with its chance level.
+
+        `missing` is there only where some answers were not finite.
+        """
         rows = []
         for e, q in enumerate(self.q.tolist()):
             count = max(1, int(self.wraps[e, :, 0].sum()))
@@ -83,6 +92,7 @@ class Tally:
                     "by_wraps": _buckets(self.wraps[e]),
                     "by_zeros": _buckets(self.zeros[e]),
                 }
+                | ({"missing": missing} if (missing := int(self.missing[e])) else {})
             )
         return rows
 

@@ -142,9 +142,9 @@ def _paper(item: str, facts: Facts, tau: float | None) -> float | None:
 
 
 def _departure(run: RunConfig) -> str:
-    """What in a run is not the paper's."""
+    """What in a run is not as the paper states it, or as our defaults have it."""
     given = {"n": run.problem.n, "q": run.problem.q, "embedding": run.model.embedding, "method": run.method.method}
-    own, base = flatten(run), flatten(settings.build(**with_preset("paper", given)))
+    own, base = flatten(run), flatten(settings.build(**with_preset("stated", given)))
     changed = {name for name in own if own[name] != base[name]} - {"test_samples", "seed", "samples", "moduli"}
     words = [f"r {run.method.r:g}" if name == "weights" else f"{name} {own[name]}" for name in sorted(changed)]
     return ", ".join(words) or "nothing"

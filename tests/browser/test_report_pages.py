@@ -65,10 +65,10 @@ def test_a_run_is_told_apart_by_what_most_runs_do_not_have(page: Any, address: s
     page.goto(address)
     page.locator("#list li").first.wait_for()
     page.get_by_label("Find runs").fill("state=failed")
-    page.get_by_text("1 of 21 runs").wait_for()
+    page.get_by_text("1 of 18 runs").wait_for()
     assert "lr 1e+30" in page.locator("#list small").inner_text()
     page.get_by_label("Find runs").fill("n=32 k=6 r=0.1")
-    page.get_by_text("1 of 21 runs").wait_for()
+    page.get_by_text("1 of 18 runs").wait_for()
     assert page.locator("#list small").inner_text() == ""
     assert not complaints
 
@@ -97,7 +97,7 @@ def test_a_figure_tells_its_command_by_keyboard(page: Any, address: str, complai
     dialog = page.get_by_role("dialog")
     assert "auxmod reproduce table1b --preset paper --n 16 --q 97" in dialog.inner_text()
     dialog.get_by_role("button", name="Show such runs").press("Enter")
-    assert page.locator("#found").inner_text() == "6 of 21 runs"
+    assert page.locator("#found").inner_text() == "3 of 18 runs"
     page.keyboard.press("Escape")
     assert not complaints
 
@@ -106,7 +106,7 @@ def test_runs_are_found_opened_and_drawn_and_their_text_is_text(page: Any, addre
     page.goto(address)
     page.locator("#list li").first.wait_for()  # the data is unpacked by then
     page.get_by_label("Find runs").fill("n=32 k=6 r=0.1")
-    page.get_by_text("1 of 21 runs").wait_for()
+    page.get_by_text("1 of 18 runs").wait_for()
     page.locator("#list summary").click()
     page.locator("#list details", has_text=f"auxmod {EVIL}").wait_for()  # made when it is opened, a moment later
     before = page.locator("#legend li").count()
@@ -114,7 +114,7 @@ def test_runs_are_found_opened_and_drawn_and_their_text_is_text(page: Any, addre
     page.locator("#legend li").nth(before).wait_for()
     assert page.locator("#legend li").count() == before + 1
     page.get_by_label("Find runs").fill("state=failed")
-    page.get_by_text("1 of 21 runs").wait_for()
+    page.get_by_text("1 of 18 runs").wait_for()
     page.locator("#list summary").click()
     page.locator("#list details", has_text=EVIL).wait_for()
     assert page.locator("img").count() == 0

@@ -114,6 +114,7 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
     ("docs/performance.md", "make pages: precision", precision),
     ("docs/performance.md", "make pages: the log", speed_log),
     ("docs/paper.md", errata.COMMAND, paper_errors),
+    ("docs/results.md", "make pages: table 1", research.table1),
     ("docs/results.md", "make pages: setup", research.setup),
     ("docs/results.md", "make pages: knobs", research.knobs),
     ("docs/results.md", "make pages: finalists", research.finalists),

@@ -14,13 +14,48 @@ from auxmod.reporting.cells import NAMES, Cell, grouped
 from auxmod.settings import build
 
 Rows = Iterable[Sequence[str]]
-NEAREST = 8
+NEAREST, SMALL = 8, recipes.SMALL
 
 
 def markdown(columns: Sequence[str], rows: Rows) -> str:
     """A Markdown table; the first column is text, the others figures."""
     rule = ["---", *["---:"] * (len(columns) - 1)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, rule, *rows))
+
+
+def table1(place: Path) -> str:
+    """Table 1 at 100K samples: the paper's figures, and ours in both presets."""
+    columns = ["case", "chance"]
+    columns += [f"{method}, {whose}" for method in ("aux", "sparse") for whose in ("the paper's", "`paper`", "`best`")]
+    rows, made, stored = [], {}, results.read(place)
+    for item, embedding in (("table1a", "token"), ("table1b", "angular")):
+        both = [
+            {
+                (c.facts["n"], c.facts["q"], c.facts["method"]): c
+                for c in tables.build(item, name, stored, (SMALL,)).cells
+            }
+            for name in ("paper", "best")
+        ]
+        for n, q in recipes.SIZES[embedding]:
+            ours = {method: [cells[n, q, method] for cells in both] for method in ("aux", "sparse", "naive")}
+            figures = [text for method in ("aux", "sparse") for text in _beside(ours[method])]
+            chance = f"{ours['aux'][0].chance:.1f}"
+            rows.append((f"{embedding}, N = {n}, q = {q}", chance, *figures, _asked(ours["naive"][1:])))
+    for name in ("table1", "finalists", "beyond"):
+        for row in read_lines(place / f"{name}.jsonl"):
+            config = row["config"]
+            size, embedding = tuple(config["problem"].values()), config["model"]["embedding"]
+            if size in recipes.SIZES[embedding] and config["training"]["samples"] == SMALL:
+                made[row["provenance"]["commit"]] = row["provenance"]["device"]
+    note = "Match accuracy (%), 100K samples: mean ± standard deviation over seeds, their number in brackets. " + (
+        "; ".join(f"{device}, commit `{commit}`" for commit, device in made.items())
+        + ": `auxmod reproduce table1a --samples 100_000`, and `table1b`."
+    )
+    return f"{markdown((*columns, 'naive, `best`'), rows)}\n\n{note}"
+
+
+def _beside(cells: Sequence[Cell]) -> list[str]:
+    return [f"{cells[0].paper:.1f}", *(_asked([cell]) for cell in cells)]
 
 
 def setup(place: Path) -> str:
@@ -58,20 +93,39 @@ def knobs(place: Path) -> str:
 
 def finalists(place: Path) -> str:
     """How near each of the last configurations comes to the paper's figures, over all cells of Table 1."""
-    groups = grouped(tables.build("finalists", "paper", results.read(place)).cells, ("changed", "method", "embedding"))
+    cells = tables.build("finalists", "paper", results.read(place)).cells
+    groups = grouped(cells, ("changed", "method", "embedding"))
     columns = [(method, embedding) for method in ("aux", "sparse") for embedding in recipes.SIZES]
     rows = []
     for changed in dict.fromkeys(changed for changed, _, _ in groups):
-        figures = [_nearness(groups.get((changed, *column), [])) for column in columns]
-        rows.append(("preset `paper`" if changed == "nothing" else changed, *figures))
-    run = [row for row in rows if any(row[1:])]
-    note = (
-        f"Cells of Table 1 at 100K samples that come within {tables.NEAR:g} points of the paper's accuracy, of those "
-        f"run, and the mean distance from it; one seed: `auxmod table finalists`. {len(rows) - len(run)} more "
-        "are listed there, each for one method and on two cells of angles, and not run."
+        whole = [groups.get((changed, *column), []) for column in columns]
+        figures = [_nearness(group) if len(group) >= len(recipes.SIZES["angular"]) else "" for group in whole]
+        rows.append((_named(changed), *figures))
+    table = markdown(
+        ("configuration", *(f"{method}, {name}" for method, name in columns)), [row for row in rows if any(row[1:])]
     )
-    table = markdown(("configuration", *(f"{method}, {name}" for method, name in columns)), run)
-    return f"{table}\n\n{note}\n\n{_in_other_precision(place)}"
+    note = (
+        f"Cells of Table 1 at 100K samples that come within {tables.NEAR:g} points of the paper's accuracy, and the "
+        "mean distance from it; one seed: `auxmod table finalists`."
+    )
+    return "\n\n".join((table, note, *_tried_on_angles(cells), _in_other_precision(place)))
+
+
+def _tried_on_angles(cells: Sequence[Cell]) -> tuple[str, str]:
+    """The best of all that was tried on one cell of angles."""
+    n, q = recipes.ANGLES[0]
+    here = [c for c in cells if c.facts["embedding"] == "angular" and (c.facts["n"], c.facts["q"]) == (n, q)]
+    tried = sorted((c for c in here if c.facts["method"] == "aux" and c.ours), key=lambda c: -(c.ours or 0))
+    rows = ((_named(c.facts["changed"]), f"{c.ours:.1f}") for c in tried[:NEAREST])
+    note = (
+        f"The {NEAREST} best of {len(tried)} configurations of `aux` on angles, N = {n}, q = {q}: match accuracy (%), "
+        "one seed."
+    )
+    return markdown(("configuration", f"aux ({tried[0].paper})"), rows), note
+
+
+def _named(changed: str) -> str:
+    return "preset `stated`" if changed == "nothing" else changed
 
 
 def _in_other_precision(place: Path) -> str:
@@ -86,7 +140,7 @@ def _in_other_precision(place: Path) -> str:
             for made in (each["provenance"],)
         )
         said.append(f"{model['embedding']}, N = {problem['n']}, q = {problem['q']}: {'; '.join(figures)}")
-    return f"The same run of the preset `paper`, `aux`, in two precisions: {'; '.join(said)}."
+    return f"The same run of the preset `stated`, `aux`, in two precisions: {'; '.join(said)}."
 
 
 def _nearness(cells: Sequence[Cell]) -> str:

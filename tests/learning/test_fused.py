@@ -63,23 +63,24 @@ def trunk_gradients(model: Ensemble, n: int) -> dict[str, torch.Tensor]:
 
 @gpu
 @pytest.mark.parametrize(
-    ("n", "bias", "precision", "pooling"),
+    ("n", "bias", "precision", "pooling", "heads"),
     [
-        (16, True, "fp16", "mean"),
-        (17, False, "fp16", "mean"),
-        (64, True, "fp16", "mean"),
-        (100, True, "bf16", "mean"),
-        (200, True, "fp16", "mean"),
-        (17, True, "fp16", "cls"),
-        (65, True, "bf16", "cls"),
-        (9, True, "fp16", "cls"),
-        (32, False, "fp16", "first"),
+        (16, True, "fp16", "mean", 4),
+        (17, False, "fp16", "mean", 4),
+        (64, True, "fp16", "mean", 4),
+        (64, True, "fp16", "mean", 1),  # heads too wide for one program
+        (100, True, "bf16", "mean", 4),
+        (200, True, "fp16", "mean", 4),
+        (17, True, "fp16", "cls", 4),
+        (65, True, "bf16", "cls", 4),
+        (9, True, "fp16", "cls", 4),
+        (32, False, "fp16", "first", 4),
     ],
 )
 def test_forward_and_every_gradient_are_as_close_to_fp32_as_the_plain_half_precision_trunk(
-    monkeypatch, n, bias, precision, pooling
+    monkeypatch, n, bias, precision, pooling, heads
 ):
-    settings = {"bias": bias, "pooling": pooling}
+    settings = {"bias": bias, "pooling": pooling, "heads": heads}
     exact = trunk_gradients(ensemble(monkeypatch, False, **settings, precision="fp32"), n)
     plain = trunk_gradients(ensemble(monkeypatch, False, **settings, precision=precision), n)
     by_hand = ensemble(monkeypatch, True, **settings, precision=precision)

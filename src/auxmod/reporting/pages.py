@@ -17,7 +17,7 @@ from typing import Any
 
 from auxmod.errors import require
 from auxmod.files import read_lines
-from auxmod.reporting import bench_figure, curves, errata, looks, render, research, tables
+from auxmod.reporting import bench_figure, curves, errata, looks, render, reproduced, research, tables
 from auxmod.reporting import results as stored
 from auxmod.reporting.research import markdown
 
@@ -114,7 +114,9 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
     ("docs/performance.md", "make pages: precision", precision),
     ("docs/performance.md", "make pages: the log", speed_log),
     ("docs/paper.md", errata.COMMAND, paper_errors),
-    ("docs/results.md", "make pages: table 1", research.table1),
+    ("docs/results.md", "make pages: table 1", reproduced.table),
+    ("docs/results.md", "make pages: table 1 in short", reproduced.in_short),
+    ("README.md", "make pages: table 1 in short", reproduced.in_short),
     ("docs/results.md", "make pages: setup", research.setup),
     ("docs/results.md", "make pages: knobs", research.knobs),
     ("docs/results.md", "make pages: finalists", research.finalists),

@@ -14,48 +14,13 @@ from auxmod.reporting.cells import NAMES, Cell, grouped
 from auxmod.settings import build
 
 Rows = Iterable[Sequence[str]]
-NEAREST, SMALL = 8, recipes.SMALL
+NEAREST = 8
 
 
 def markdown(columns: Sequence[str], rows: Rows) -> str:
     """A Markdown table; the first column is text, the others figures."""
     rule = ["---", *["---:"] * (len(columns) - 1)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, rule, *rows))
-
-
-def table1(place: Path) -> str:
-    """Table 1 at 100K samples: the paper's figures, and ours in both presets."""
-    columns = ["case", "chance"]
-    columns += [f"{method}, {whose}" for method in ("aux", "sparse") for whose in ("the paper's", "`paper`", "`best`")]
-    rows, made, stored = [], {}, results.read(place)
-    for item, embedding in (("table1a", "token"), ("table1b", "angular")):
-        both = [
-            {
-                (c.facts["n"], c.facts["q"], c.facts["method"]): c
-                for c in tables.build(item, name, stored, (SMALL,)).cells
-            }
-            for name in ("paper", "best")
-        ]
-        for n, q in recipes.SIZES[embedding]:
-            ours = {method: [cells[n, q, method] for cells in both] for method in ("aux", "sparse", "naive")}
-            figures = [text for method in ("aux", "sparse") for text in _beside(ours[method])]
-            chance = f"{ours['aux'][0].chance:.1f}"
-            rows.append((f"{embedding}, N = {n}, q = {q}", chance, *figures, _asked(ours["naive"][1:])))
-    for name in ("table1", "finalists", "beyond"):
-        for row in read_lines(place / f"{name}.jsonl"):
-            config = row["config"]
-            size, embedding = tuple(config["problem"].values()), config["model"]["embedding"]
-            if size in recipes.SIZES[embedding] and config["training"]["samples"] == SMALL:
-                made[row["provenance"]["commit"]] = row["provenance"]["device"]
-    note = "Match accuracy (%), 100K samples: mean ± standard deviation over seeds, their number in brackets. " + (
-        "; ".join(f"{device}, commit `{commit}`" for commit, device in made.items())
-        + ": `auxmod reproduce table1a --samples 100_000`, and `table1b`."
-    )
-    return f"{markdown((*columns, 'naive, `best`'), rows)}\n\n{note}"
-
-
-def _beside(cells: Sequence[Cell]) -> list[str]:
-    return [f"{cells[0].paper:.1f}", *(_asked([cell]) for cell in cells)]
 
 
 def setup(place: Path) -> str:
@@ -193,7 +158,7 @@ def beyond(place: Path) -> str:
     rows = []
     for (embedding, n, q, samples, metric), cells in groups.items():
         (paper,) = {cell.paper for cell in cells if cell.facts["method"] == "aux" and cell.facts["asks"] == 1}
-        figures = [_asked([cell for cell in cells if cell.facts["method"] == name]) for name in COMPARED]
+        figures = [asked([cell for cell in cells if cell.facts["method"] == name]) for name in COMPARED]
         case = f"{embedding}, N = {n}, q = {q}, {samples:,} samples, {_epochs(EPOCHS[embedding, n, q, samples])}"
         rows.append((case, metric, f"{cells[0].chance:.1f}", "–" if paper is None else f"{paper:.1f}", *figures))
     made = {row["provenance"]["commit"]: row["provenance"] for row in read_lines(place / "beyond.jsonl")}
@@ -206,7 +171,7 @@ def beyond(place: Path) -> str:
     return f"{markdown(columns, rows)}\n\n{note}"
 
 
-def _asked(cells: Sequence[Cell]) -> str:
+def asked(cells: Sequence[Cell]) -> str:
     """The figures of one method, asked once and asked often, and how many seeds there are of them."""
     if not any(cell.count or cell.failed for cell in cells):
         return "not run" if cells else ""

@@ -212,9 +212,11 @@ def test_a_member_that_diverges_is_named_and_the_others_go_on() -> None:
     assert last.scores[1] == own[-1].scores[1]
 
 
-@pytest.mark.parametrize("embedding", ["angular", "token"])
-def test_a_member_without_answers_at_the_end_is_dead_however_much_its_loss_scale_has_left(embedding: str) -> None:
-    ensemble = Ensemble([tiny(embedding=embedding, epochs=1, seed=seed) for seed in (0, 1)], CPU)
+@pytest.mark.parametrize("settings", [{}, {"embedding": "token"}, {"method": "auto"}], ids=str)
+def test_a_member_without_answers_at_the_end_is_dead_however_much_its_loss_scale_has_left(
+    settings: dict[str, str],
+) -> None:
+    ensemble = Ensemble([tiny(**settings, epochs=1, seed=seed) for seed in (0, 1)], CPU)
     *_, end = ensemble.fit()
     with torch.no_grad():
         ensemble.encoder.head.weight[1] = torch.nan

@@ -183,7 +183,7 @@ class Objective:
             f, at = frequency.gather(1, j), j[:, None].expand(*answer.shape, 1)
             gap, trust = turns.gather(-1, at)[..., 0] - f * answer, precision.gather(-1, at)[..., 0]
             sure = sure + trust
-            answer = answer + torch.where(sure > 0, (gap - gap.round()) / f * trust / sure, 0.0)
+            answer = answer + torch.where(sure == 0, 0.0, (gap - gap.round()) / f * trust / sure)
         return (answer - answer.floor()) * q % q
 
 

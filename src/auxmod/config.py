@@ -69,7 +69,7 @@ class Method(Checked):
     fill: Fill = "zero"
     """Sparse entries are filled from {0..q−1} (zero: the paper) or {1..q−1} (nonzero)."""
     moduli: tuple[int, ...] = (1,)
-    """The multipliers m_j; the first is 1 and is what inference reads."""
+    """The multipliers m_j; the first is 1 and is what inference reads (with --harmonics it reads all)."""
     weights: tuple[float, ...] = (1.0,)
     """The weight w_j of each modulus; they sum to 1."""
     draw: Draw = "expected"

@@ -39,9 +39,11 @@ Method = Literal["auto", "aux", "sparse", "naive", "expected"]
 PublishedTable = Literal["table1a", "table1b", "table2", "table3", "configs", "choice", "gap"]
 
 STANDING = ("item", "samples", "runs", "done", "missing", "pflop")
-PRESETS = {"paper": ("paper",), "best": ("best",), "both": ("paper", "best")}
-_PRESET = Parameter(help="The paper's setup, each method's own best, or both.")
-Preset = Annotated[Literal["paper", "best", "both"], _PRESET]
+PRESETS = {"stated": ("stated",), "paper": ("paper",), "best": ("best",), "both": ("paper", "best")}
+_PRESET = Parameter(
+    help="What the paper states; the setup that best explains its figures; each method's own best; or these last two."
+)
+Preset = Annotated[Literal["stated", "paper", "best", "both"], _PRESET]
 _RESULTS = "A results file, or a directory of them or of runs. [default: results/]"
 Results = Annotated[Path | None, Parameter(help=_RESULTS, show_default=False)]
 _SAMPLES = "Numbers of training samples, such as 100_000, in place of the item's own."
@@ -76,7 +78,8 @@ def figure(
     *,
     out: Annotated[Path | None, Parameter(help="A .png, .svg or .pdf file. [default: <item>.png]")] = None,
     preset: Annotated[
-        Literal["paper", "best"], Parameter(help="The paper's setup, or each method's own best.")
+        Literal["stated", "paper", "best"],
+        Parameter(help="What the paper states; the setup that best explains its figures; or each method's own best."),
     ] = "paper",
     results: Results = None,
     force: Annotated[bool, SWITCH, Parameter(help="Overwrite what --out names.")] = False,

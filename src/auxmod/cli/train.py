@@ -47,7 +47,7 @@ def train(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train one model: by our best method, auto, unless another is named; --preset paper is the paper's.
+    """Train one model: by our best method, auto, unless another is named; --preset paper for the paper's.
 
     Example: auxmod train --n 16 --q 97 --method aux --k 5 --r 0.4 --samples 100_000
     """

@@ -42,7 +42,7 @@ def _signed(gap: Array, q: int) -> Array:
 
 @torch.no_grad()
 def read_out_plane(model: TrainedModel, x: torch.Tensor) -> dict[str, Any]:
-    """The points that are read as answers, and how far from the centre they lie: on the unit circle if all is well."""
+    """The points of q, and how far from the centre they lie: on the unit circle if all is well."""
     points = model(x)[:, :2].double().cpu().numpy()
     radius = np.hypot(*points.T)
     return {"points": points.tolist(), "radius": float(radius.mean()), "spread": float(radius.std())}

@@ -19,7 +19,7 @@ from auxmod.errors import require
 
 FORMAT = 1
 """Version of the JSON form; a file of another version is refused, never guessed at."""
-LATER = {"harmonics", "asked", "augment", "readout", "optimiser", "asks"}
+LATER = {"harmonics", "asked", "augment", "readout", "lift", "optimiser", "asks"}
 """Settings added since the first results: left out of the JSON form at their defaults, so that old names hold."""
 
 MethodName = Literal["naive", "sparse", "aux", "ladder", "auto", "custom"]
@@ -144,6 +144,8 @@ class Model(Checked):
     init: str = "default"
     """default: PyTorch's own; cloned: the same, all blocks alike, as torch.nn.TransformerEncoder makes them; or a
     number σ: linear and embedding weights N(0, σ²), biases 0."""
+    lift: float = 0.0
+    """σ of the embedding's own initial weights, N(0, σ²), its bias 0; with 0 they start as --init says."""
     dropout: float = 0.0
     """Share of attention weights and activations dropped in training."""
     pooling: Pooling = "cls"
@@ -168,6 +170,7 @@ class Model(Checked):
             f"--width {self.width} does not divide into --heads {self.heads}: choose a multiple.",
         )
         self._check("dropout", lambda v: 0 <= v < 1, "must lie in [0, 1)")
+        self._check("lift", lambda v: v >= 0, "a standard deviation is 0 or more")
         sigma = number(self.init)
         require(
             self.init in ("default", "cloned") or (sigma is not None and sigma > 0),

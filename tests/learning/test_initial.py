@@ -13,11 +13,17 @@ from auxmod.learning.plain import PlainModel, to_plain
 N, INPUTS, OUTPUTS = 5, 40, 50
 
 
-def make(members: int = 1, init: str = "default", seeds: tuple[int, ...] = (0,), embedding: Embedding = "token"):
+def make(
+    members: int = 1,
+    init: str = "default",
+    seeds: tuple[int, ...] = (0,),
+    embedding: Embedding = "token",
+    lift: float = 0.0,
+):
     model = Model(embedding=embedding, layers=2, heads=2, width=32, hidden=64)
     encoder = Encoder(model, N, INPUTS, OUTPUTS, members)
     for member, seed in enumerate(seeds):
-        initialise(encoder, member, seed, init)
+        initialise(encoder, member, seed, init, lift)
     return encoder
 
 
@@ -49,6 +55,20 @@ def test_sigma_is_the_standard_deviation_of_all_weights() -> None:
             assert not values.any()
         else:
             assert stats.kstest(values / 0.02, "norm").pvalue > 1e-3, name
+
+
+@pytest.mark.parametrize("embedding", ["token", "angular"])
+@pytest.mark.parametrize("init", ["default", "0.02"])
+def test_the_embedding_may_have_a_sigma_of_its_own(init: str, embedding: Embedding) -> None:
+    without = dict(make(init=init, embedding=embedding).named_parameters())
+    for name, parameter in make(init=init, embedding=embedding, lift=0.3).named_parameters():
+        if not name.startswith("embed."):
+            assert torch.equal(parameter, without[name]), name
+        elif name.endswith("bias"):
+            assert not parameter.any()
+        else:
+            values = parameter.detach().flatten().numpy()
+            assert stats.kstest(values / 0.3, "norm").pvalue > 1e-3, name
 
 
 def test_a_members_weights_do_not_depend_on_its_company() -> None:

@@ -64,7 +64,7 @@ def shape_of(config: RunConfig) -> tuple[Any, ...]:
     Tokens, classes and their moduli that a member lacks are padding. Points are not padded: their number is a shape.
     """
     m, t = config.model, config.training
-    structure = tuple(getattr(m, f.name) for f in fields(m) if f.name != "init")
+    structure = tuple(getattr(m, f.name) for f in fields(m) if f.name not in ("init", "lift"))
     rungs = (len(config.method.moduli), len(config.method.harmonics)) if m.angles else None
     return (
         config.problem.n,
@@ -110,7 +110,7 @@ class Ensemble:
         with torch.device(device):
             self.encoder = make_encoder(configs).to(dtype)
         for e, c in enumerate(configs):
-            initialise(self.encoder, e, c.seed, c.model.init)
+            initialise(self.encoder, e, c.seed, c.model.init, c.model.lift)
         self.objective, self.hyper = Objective.of(configs, device), Hyper.of(configs, device)
         self.positions = self.n + (first.model.pooling == "cls")
         by_hand = fused.supported(first.model, device, self.trunk_dtype)

@@ -1,6 +1,7 @@
 """How an encoder starts. A member's weights are a function of its seed and the parameters' names alone.
 
-`cloned` is `default` with every block like the first, as `torch.nn.TransformerEncoder` copies its layer.
+`cloned` is `default` with every block like the first, as `torch.nn.TransformerEncoder` copies its layer. A `lift` σ
+replaces init's for the embedding alone.
 
 | parameter                | init = default (PyTorch's own)           | init = σ  |
 |--------------------------|------------------------------------------|-----------|
@@ -25,14 +26,15 @@ from auxmod.problem import rng
 
 
 @torch.no_grad()
-def initialise(encoder: Encoder, member: int, seed: int, init: str) -> None:
+def initialise(encoder: Encoder, member: int, seed: int, init: str, lift: float = 0.0) -> None:
     """Fill one member's parameters, in place."""
     sigma = None if init in ("default", "cloned") else float(init)
     for path, module in encoder.named_modules():
         for name, parameter in module.named_parameters(recurse=False):
             full = f"{path}.{name}".lstrip(".")
             named = re.sub(r"^blocks\.\d+", "blocks.0", full) if init == "cloned" else full
-            values = _initial(module, full, parameter[member], rng.key(seed, "init", named), sigma)
+            own = lift or sigma if path == "embed" else sigma
+            values = _initial(module, full, parameter[member], rng.key(seed, "init", named), own)
             parameter[member].copy_(values)
 
 

@@ -258,6 +258,10 @@ def finalists(_: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
     for size, count in itertools.product(SIZES["angular"], samples):
         for variant, more in (("aux", {}), ("aux", {"draw": "expected"}), ("sparse", {"clip": 1.0})):
             yield wanted("stated", variant, size, "angular", count, **NEAREST, **more)
+    # a small encoder leaves the plateau sooner where its embedding starts small (docs/research.md)
+    starts = itertools.product((ANGLES[0], (64, 97)), (0.02, 0.1), (3e-5, 1e-4), ("sampled", "expected"))
+    for (size, lift, lr, draw), count in itertools.product(starts, samples):
+        yield wanted("stated", "aux", size, "angular", count, pooling="mean", lift=lift, lr=lr, draw=draw)
 
 
 RECIPES: dict[str, Callable[..., Iterator[Wanted]]] = {

@@ -124,6 +124,7 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
     ("README.md", "make pages: past the paper", research.beyond),
     ("docs/research.md", "make pages: past the paper", research.beyond),
     ("docs/research.md", "make pages: other moduli", research.moduli),
+    ("docs/research.md", "make pages: starts", research.starts),
     ("docs/research.md", "make pages: trials", research.trials),
 ]
 """Every generated block: its file, what its marker says, and what makes it."""

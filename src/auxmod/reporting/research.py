@@ -229,6 +229,26 @@ def moduli(place: Path) -> str:
     return f"{markdown(('modulus', 'method', 'match accuracy (%)', 'seeds', 'chance (%)'), body)}\n\n{note}."
 
 
+def starts(place: Path) -> str:
+    """`auto` with a small encoder, by how its weights start, over seeds."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in read_lines(place / "lift.jsonl"):
+        model = row["config"]["model"]
+        lift = f", the embedding {model['lift']:g}" if "lift" in model else ""
+        found.setdefault(f"{model['init']}{lift}", []).append(row)
+    body = []
+    for start, rows in found.items():
+        shares = [[row["scores"]["match"] for row in rows]]
+        shares += [[row["scores"]["tau"][tau] for row in rows] for tau in ("0.01", "0.05")]
+        figures = (f"{100 * statistics.fmean(each):.1f} ± {100 * statistics.stdev(each):.1f}" for each in shares)
+        body.append((start, *figures, str(len(rows))))
+    made = {row["provenance"]["command"]: row["provenance"] for rows in found.values() for row in rows}
+    problem = rows[0]["config"]["problem"]
+    origin = (f"{m['device']}, {m['precision']}, commit `{m['commit']}`, `{command}`" for command, m in made.items())
+    note = f"N = {problem['n']}, q = {problem['q']}; chance {100 / problem['q']:.1f}, 2 and 10. {'; '.join(origin)}."
+    return f"{markdown(('init', 'match accuracy (%)', 'τ = 0.01', 'τ = 0.05', 'seeds'), body)}\n\n{note}"
+
+
 def _runs_of(commit: str, rows: Sequence[dict[str, Any]]) -> str:
     """Where these were run, which methods they are of, at which rates, and the command."""
     made = rows[0]["provenance"]

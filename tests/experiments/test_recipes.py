@@ -66,6 +66,15 @@ def test_the_papers_preset_is_what_it_states_but_for_this(given: dict[str, Any],
     assert {name: paper[name] for name in paper if paper[name] != stated[name]} == changed
 
 
+def test_the_papers_preset_is_a_finalist_on_every_cell_of_table_1() -> None:
+    """What the preset says was searched for, and is not a choice of its own."""
+    searched = set(cells("finalists", ["paper"]))
+    for item in ("table1a", "table1b"):
+        chosen = {w.run for w in RECIPES[item]("paper", (100_000,)) if w.variant in ("aux", "sparse")}
+        assert len(chosen) == 18
+        assert chosen <= searched
+
+
 def test_the_demo_is_a_case_for_two_cores() -> None:
     run = build(**with_preset("demo", {}))
     assert (run.problem.n, run.problem.q, run.method.k, run.method.draw) == (16, 31, 4, "expected")

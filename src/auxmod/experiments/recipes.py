@@ -262,6 +262,10 @@ def finalists(_: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
     starts = itertools.product((ANGLES[0], (64, 97)), (0.02, 0.1), (3e-5, 1e-4), ("sampled", "expected"))
     for (size, lift, lr, draw), count in itertools.product(starts, samples):
         yield wanted("stated", "aux", size, "angular", count, pooling="mean", lift=lift, lr=lr, draw=draw)
+    for (lift, lr), size, count in itertools.product(
+        ((0.15, 1e-4), (0.2, 1e-4), (0.15, 2e-4)), SIZES["angular"], samples
+    ):
+        yield wanted("stated", "aux", size, "angular", count, pooling="mean", lift=lift, lr=lr, draw="expected")
 
 
 RECIPES: dict[str, Callable[..., Iterator[Wanted]]] = {

@@ -28,6 +28,7 @@ AUTO: dict[str, Any] = {
     "lr": 2.5e-3,
     "beta1": 0.95,
     "beta2": 0.98,
+    "weight_decay": 0.03,
 }
 """The encoder and the optimiser of `auto`, at the paper's size: docs/research.md has the trials."""
 

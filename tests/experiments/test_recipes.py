@@ -55,9 +55,9 @@ def test_what_the_paper_states_is_the_defaults_with_its_k_and_r() -> None:
     [
         ({"embedding": "token"}, {"pooling": "max", "init": "0.02", "clip": 1.0}),
         ({"embedding": "token", "method": "sparse"}, {"pooling": "max", "init": "0.02", "clip": 1.0}),
-        ({"embedding": "angular"}, {"pooling": "mean", "lr": 1e-4, "draw": "expected"}),
+        ({"embedding": "angular"}, {"pooling": "mean", "lr": 1e-4, "draw": "expected", "lift": 0.15}),
         ({"embedding": "angular", "method": "sparse"}, {"pooling": "mean", "lr": 1e-4, "clip": 1.0}),
-        ({"embedding": "angular", "method": "naive"}, {"pooling": "mean", "lr": 1e-4}),
+        ({"embedding": "angular", "method": "naive"}, {"pooling": "mean", "lr": 1e-4, "lift": 0.15}),
     ],
     ids=str,
 )
@@ -191,6 +191,7 @@ def test_what_auto_chooses(n: int, embedding: str) -> None:
     model, training = run.model, run.training
     assert (model.pooling, model.final_norm, model.init, model.angles) == ("mean", False, "0.02", True)
     assert (training.optimiser, training.lr, training.beta1, training.beta2) == ("muon", 2.5e-3, 0.95, 0.98)
+    assert training.weight_decay == 0.03
     assert build(n=n, q=97, embedding=embedding, method="auto", lr=0.5, pooling="cls").training.lr == 0.5
 
 

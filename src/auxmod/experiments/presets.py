@@ -80,8 +80,9 @@ def paper(given: Mapping[str, Any]) -> Settings:
         return {}
     if given.get("embedding", "angular") == "token":
         return stated(given) | {"pooling": "max", "init": 0.02, "clip": 1.0}
-    more: Settings = {"draw": "expected"} if method == "aux" else {"clip": 1.0} if method == "sparse" else {}
-    return stated(given) | {"pooling": "mean", "lr": 1e-4} | more
+    start: Settings = {"clip": 1.0} if method == "sparse" else {"lift": 0.15}
+    draw = {"draw": "expected"} if method == "aux" else {}
+    return stated(given) | {"pooling": "mean", "lr": 1e-4} | start | draw
 
 
 LONGEST = 128
@@ -95,7 +96,7 @@ def best(given: Mapping[str, Any]) -> Settings:
     method, token = given.get("method", "aux"), given.get("embedding", "angular") == "token"
     n = given.get("n", 16)
     longer = n / LONGEST if isinstance(n, int) else 1
-    chosen = stated(given) | AUTO | {"lr": 1.6e-3}
+    chosen = stated(given) | AUTO | {"lr": 1.6e-3, "weight_decay": 0.1}
     if method == "aux":
         return chosen | {"draw": "expected"} | ({"k": round(8 * longer)} if longer > 1 else {})
     if method == "sparse" and token:

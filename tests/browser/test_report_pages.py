@@ -9,7 +9,7 @@ import pytest
 
 import made_up
 from auxmod.cli import main
-from auxmod.experiments import recipes
+from auxmod.experiments import recipes, wants
 from auxmod.experiments.store import Results, result_row
 from tiny import flags, tiny
 
@@ -20,7 +20,7 @@ KS, RS = (4, 5, 6), (0.1, 0.2)
 def rows() -> list[dict[str, Any]]:
     """A row of Table 1b, six pairs (K, r), a failure, and an origin that tries to be HTML."""
     runs = [run for run in recipes.cells("table1b", ("paper",)) if (run.problem.n, run.problem.q) == (16, 97)]
-    runs += [recipes.wanted("paper", "aux", (32, 97), "angular", 100_000, k=k, r=r).run for k in KS for r in RS]
+    runs += [wants.wanted("paper", "aux", (32, 97), "angular", 100_000, k=k, r=r).run for k in KS for r in RS]
     made = [copy.deepcopy(made_up.row(run)) for run in {run.hash: run for run in runs}.values()]
     for row in made:
         row["scores"]["by_wraps"] = [{"bucket": b, "samples": 50, "correct": 5 * b} for b in range(4, 9)]
@@ -79,7 +79,7 @@ def test_a_heatmaps_cell_shows_its_value(page: Any, address: str, complaints: li
     chart.scroll_into_view_if_needed()
     box = chart.locator(".nsewdrag").bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.25)  # K = 5, r = 0.2
-    run = recipes.wanted("paper", "aux", (32, 97), "angular", 100_000, k=5, r=0.2).run
+    run = wants.wanted("paper", "aux", (32, 97), "angular", 100_000, k=5, r=0.2).run
     hover = chart.locator(".hoverlayer .hovertext")
     hover.wait_for()
     said = hover.text_content()

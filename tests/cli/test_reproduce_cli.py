@@ -15,7 +15,7 @@ import pytest
 
 import made_up
 from auxmod.cli import main, reproduce
-from auxmod.experiments import presets, recipes
+from auxmod.experiments import presets, recipes, wants
 from auxmod.files import write_lines
 from auxmod.learning.cost import step_flops
 from auxmod.reporting import figures, published, render, results
@@ -80,7 +80,7 @@ def test_published_prints_every_number(cli: Cli) -> None:
 
 
 def test_a_table_in_every_form(cli: Cli) -> None:
-    run = recipes.wanted("paper", "aux", (16, 97), "angular", 100_000).run
+    run = wants.wanted("paper", "aux", (16, 97), "angular", 100_000).run
     write_lines(Path("results/mine.jsonl"), [made_up.row(run, 0.95)])
     _, text, _ = cli("table", "table1b")
     assert "preset paper" in text
@@ -175,7 +175,7 @@ def test_a_cell_is_run_shown_kept_and_agrees_with_itself(cli: Cli) -> None:
     assert Path("results/table1b.jsonl").read_bytes() == kept  # nothing was missing
     code, _, error = cli(*CELL, "--method", "aux", "--results", "again/mine.jsonl")
     assert code == 0, error
-    run = recipes.wanted("paper", "aux", (16, 97), "angular", 60).run
+    run = wants.wanted("paper", "aux", (16, 97), "angular", 60).run
     first, again = (results.find(results.read(Path(place)), run) for place in ("results", "again/mine.jsonl"))
     assert first[0]["scores"] == again[0]["scores"]
 
@@ -190,7 +190,7 @@ def test_curves_are_run_and_drawn(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
     assert Path("curves.png").exists()
     stored = results.read()
     assert len(stored) == 3
-    assert results.curves(stored, recipes.wanted("paper", "aux", (8, 31), "token", 60).run)
+    assert results.curves(stored, wants.wanted("paper", "aux", (8, 31), "token", 60).run)
 
 
 def test_all_is_every_item(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

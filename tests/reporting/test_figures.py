@@ -10,7 +10,7 @@ import pytest
 
 import made_up
 from auxmod.errors import UserError
-from auxmod.experiments import recipes
+from auxmod.experiments import recipes, wants
 from auxmod.problem import theory
 from auxmod.reporting import figures, heatmaps, looks, published, results, tables
 
@@ -97,7 +97,7 @@ def test_curves_at_equal_data_and_equal_compute(stored, drawn) -> None:
     left, right = drawn["curves"].axes[:2]
     assert left.get_xlim()[1] == 4_000
     assert right.get_xlim()[1] == 40_000
-    run = recipes.wanted("paper", "aux", (8, 31), "token", 100_000).run
+    run = wants.wanted("paper", "aux", (8, 31), "token", 100_000).run
     mean = results.mean_curve(stored, run)
     thick = [line for line in left.lines if line.get_linewidth() > 2]
     assert list(thick[0].get_xdata()) == [step for step, _ in mean]

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from auxmod.experiments import presets, recipes
+from auxmod.experiments import presets, recipes, wants
 from auxmod.reporting import published
 from auxmod.reporting.published import CONFIGURATIONS, GAP, TABLE1, TABLE2, TABLE3, find, rows
 
@@ -104,9 +104,9 @@ def test_the_tables_agree_with_one_another_where_they_repeat_themselves() -> Non
 
 def test_the_recipes_have_the_tables_settings() -> None:
     for embedding, table in TABLE1.items():
-        assert recipes.SIZES[embedding] == tuple(table)
+        assert wants.SIZES[embedding] == tuple(table)
     assert tuple(TABLE2) == recipes.LARGE_SIZES
-    assert [(e, *size) for e, sizes in recipes.SIZES.items() for size in sizes] == list(TABLE3)
+    assert [(e, *size) for e, sizes in wants.SIZES.items() for size in sizes] == list(TABLE3)
     assert len(recipes.GRID) == 81
     assert len(recipes.SEARCHED) == 24
     assert presets.OUR_CHOICE.keys() == published.UNTUNED

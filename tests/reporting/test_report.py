@@ -12,7 +12,7 @@ import pytest
 
 import made_up
 from auxmod.cli import main
-from auxmod.experiments import recipes
+from auxmod.experiments import recipes, wants
 from auxmod.experiments.store import Results, Run, result_row
 from auxmod.reporting import charts, report, run_page, stored_runs, webpage
 from tiny import tiny
@@ -29,7 +29,7 @@ def cells(*items: str) -> list[dict[str, Any]]:
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Table 1b and the 24 pairs of one setting, a failed run, and one whose origin is hostile."""
     path = tmp_path_factory.mktemp("store")
-    pairs = [recipes.wanted("paper", "aux", (64, 433), "angular", 100_000, k=k, r=r).run for k, r in recipes.SEARCHED]
+    pairs = [wants.wanted("paper", "aux", (64, 433), "angular", 100_000, k=k, r=r).run for k, r in recipes.SEARCHED]
     rows = [*cells("table1b"), *made_up.rows(pairs)]
     rows.append(result_row(tiny(lr=1e30), None, {}, failed=f"It failed. {EVIL}"))
     rows.append(made_up.row(tiny(method="naive"), 0.25) | {"provenance": {"command": EVIL}})
@@ -43,7 +43,7 @@ def page(store: Path) -> str:
 
 
 def test_the_tables_hold_the_stores_figures(store: Path, page: str) -> None:
-    run = recipes.wanted("paper", "aux", (16, 97), "angular", 100_000).run
+    run = wants.wanted("paper", "aux", (16, 97), "angular", 100_000).run
     means = [100 * made_up.likely(with_seed(run, seed)) for seed in range(3)]
     assert f">{sum(means) / 3:.1f} ± " in page
     assert "45 of 45 run" in page

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import made_up
-from auxmod.experiments import recipes
+from auxmod.experiments import recipes, wants
 from auxmod.files import write_lines
 from auxmod.reporting import published, reproduced
 
@@ -16,11 +16,11 @@ def place(tmp_path: Path) -> Path:
     rows, seen = [], set()
     for item in reproduced.ITEMS.values():
         for preset, shifts in (("paper", {"aux": -4.0, "sparse": 6.0}), ("best", {"aux": 6.0, "sparse": -0.5})):
-            for want in recipes.RECIPES[item](preset, (recipes.SMALL,)):
+            for want in recipes.RECIPES[item](preset, (wants.SMALL,)):
                 if want.variant in shifts and want.run not in seen:
                     seen.add(want.run)
                     n, q = want.run.problem.n, want.run.problem.q
-                    paper = published.find(item, n=n, q=q, samples=recipes.SMALL, method=want.variant)
+                    paper = published.find(item, n=n, q=q, samples=wants.SMALL, method=want.variant)
                     assert paper is not None
                     rows.append(made_up.row(want.run, match=min(100.0, max(0.0, paper + shifts[want.variant])) / 100))
     for name, lines in (("table1", rows), ("finalists", []), ("beyond", [])):
@@ -42,3 +42,23 @@ def test_what_was_not_run_agrees_with_nothing(tmp_path: Path) -> None:
     assert "in 0 of 18 cells: 0 of 9 for tokens, 0 of 9 for angles. `sparse` is in 0 of 18;" in text
     assert "ahead of `sparse` in 0 of 18 cells, level in 0 of 18, and behind in 0 of 18" in text
     assert reproduced.table(tmp_path).count("not run") == 18 * 5
+
+
+def test_with_more_samples_only_cells_that_were_run_are_counted(tmp_path: Path) -> None:
+    rows = []
+    for want in recipes.RECIPES["table1b"]("paper", (wants.LARGE,)):
+        n, q = want.run.problem.n, want.run.problem.q
+        if want.variant == "aux" and n == 64:
+            paper = published.find("table1b", n=n, q=q, samples=wants.LARGE, method="aux")
+            assert paper is not None
+            row = made_up.row(want.run, match=(paper + {97: 2.0, 257: 6.0, 433: -6.0}[q]) / 100)
+            rows.append(row | {"provenance": {"commit": "abc", "device": "a device"}})
+    for name, lines in (("table1", rows), ("finalists", []), ("beyond", [])):
+        write_lines(tmp_path / f"{name}.jsonl", lines)
+    text = reproduced.larger(tmp_path)
+    assert (
+        "`aux` is within 5 points of the paper's figure in 1 of the 3 cells run, above that in 1, and below in 1"
+        in text
+    )
+    assert text.count("not run") == 18 * 4 - 3
+    assert text.count("In the preset") == 1

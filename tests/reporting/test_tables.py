@@ -11,7 +11,7 @@ import pytest
 
 import made_up
 from auxmod.errors import UserError
-from auxmod.experiments import recipes
+from auxmod.experiments import recipes, wants
 from auxmod.experiments.store import result_row
 from auxmod.problem import theory
 from auxmod.reporting import published, render, results, tables
@@ -19,7 +19,7 @@ from auxmod.reporting.cells import TITLES, Cell, Table
 
 
 def aux(n: int, q: int, preset: str = "paper", samples: int = 100_000, seed: int = 0):
-    run = recipes.wanted(preset, "aux", (n, q), "angular", samples).run
+    run = wants.wanted(preset, "aux", (n, q), "angular", samples).run
     return recipes.dataclasses.replace(run, seed=seed)
 
 

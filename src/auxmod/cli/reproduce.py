@@ -175,7 +175,8 @@ def _runs(
     item: str, presets: Sequence[str], seeds: int | None, samples: Sequence[int], only: dict[str, Any]
 ) -> dict[str, list[RunConfig]]:
     """The runs that an item needs, or each of all the items."""
-    from auxmod.experiments.recipes import RECIPES, Wanted, cells
+    from auxmod.experiments.recipes import RECIPES, cells
+    from auxmod.experiments.wants import Wanted
 
     def keep(want: Wanted) -> bool:
         problem = want.run.problem

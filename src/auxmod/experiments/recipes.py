@@ -13,19 +13,15 @@ from typing import Any, NamedTuple
 
 from auxmod.config import RunConfig
 from auxmod.errors import require
-from auxmod.experiments.presets import PAPER_CHOICE, Settings, with_preset
+from auxmod.experiments.presets import with_preset
+from auxmod.experiments.unstated import finalists, knobs, setup
+from auxmod.experiments.wants import HUGE, LARGE, SIZES, SMALL, VARIANTS, Wanted, wanted
 from auxmod.settings import build
 
 # ---- what the paper's tables and figures compare ----------------------------------------------------------
 
-SMALL, LARGE, HUGE = 100_000, 1_000_000, 10_000_000
 SEEDS = {SMALL: 3}
 """How many seeds a cell is run with, by training samples: one where it is not said, and one over K and r."""
-SIZES: dict[str, tuple[tuple[int, int], ...]] = {
-    "token": tuple(itertools.product((8, 16, 32), (31, 97, 257))),
-    "angular": tuple(itertools.product((16, 32, 64), (97, 257, 433))),
-}
-"""The (N, q) of Tables 1 and 3 and of the heatmaps."""
 LARGE_SIZES = tuple(itertools.product((16, 32, 64, 128), (257, 3329, 42899, 974269)))
 """The (N, q) of Table 2."""
 SWITCHES = {"norm": ("pre", "post"), "bias": (True, False), "init": ("0.02", "default"), "dropout": (0.0, 0.1)}
@@ -34,38 +30,6 @@ SEARCHED = tuple((k, r / 10) for k in range(4, 10) for r in range(1, 5))
 """The (K, r) that the paper searched: those of Table 3."""
 GRID = tuple(dict.fromkeys([*SEARCHED, *((k, r / 10) for k in range(2, 11) for r in range(1, 10))]))
 """The (K, r) of the heatmaps, the searched ones first."""
-TESTS = 100_000
-"""Inputs that a cell is measured on: an accuracy's standard error is then below 0.16 points."""
-TELLING = (("token", (8, 31)), ("angular", (16, 97)))
-"""Cells of Table 1 on which a configuration is judged first: cheap to run, and learned by aux."""
-VARIANTS: dict[str, Settings] = {
-    "aux": {"method": "aux"},
-    "sparse": {"method": "sparse"},
-    "naive": {"method": "naive"},
-    "expected": {"method": "aux", "draw": "expected"},
-    "fixed": {"method": "aux", "draw": "fixed"},
-    "all": {"method": "aux", "asked": "all"},
-    "auto": {"method": "auto"},
-    "searched": {"method": "aux"},
-}
-"""What is compared: `expected` is aux with the weighted sum of both losses in place of a drawn one, and `searched` aux
-with the best of the paper's 24 pairs (K, r)."""
-
-
-class Wanted(NamedTuple):
-    """Something a table or figure shows: a method's name there, and its run, for any seed."""
-
-    variant: str
-    run: RunConfig
-    seeds: int | None = None
-    """How many are run, where that is not left open."""
-
-
-def wanted(preset: str, variant: str, size: tuple[int, int], embedding: str, samples: int, **more: Any) -> Wanted:
-    """A preset's run of a variant at (N, q)."""
-    given = VARIANTS[variant] | {"n": size[0], "q": size[1], "embedding": embedding, "samples": samples}
-    given |= {"test_samples": TESTS} | more
-    return Wanted(variant, build(**with_preset(preset, given)))
 
 
 def table1a(preset: str, samples: Sequence[int] = (SMALL, LARGE)) -> Iterator[Wanted]:
@@ -193,79 +157,6 @@ def beyond(_: str, samples: Sequence[int] = (SMALL, LARGE)) -> Iterator[Wanted]:
 def _in_case(case: Case, variant: str, **more: Any) -> Wanted:
     more |= {"epochs": case.epochs, "asks": ASKS}
     return wanted("best", variant, case.size, case.embedding, case.samples, **more)
-
-
-# ---- the search for the paper's own configuration ---------------------------------------------------------
-
-POOLINGS = {"token": ("cls", "mean", "max", "flatten", "first"), "angular": ("cls", "mean", "max")}
-FEWER_TESTS = 20_000
-"""Test inputs of a trial that only has to be told from others."""
-
-
-def setup(_: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
-    """What the paper leaves open (pooling, final norm, initial weights, clipping, draw), on two telling cells."""
-    for (embedding, size), count in itertools.product(TELLING, samples):
-        structures = itertools.product(POOLINGS[embedding], (True, False), ("default", "cloned", "0.02"), (0.0, 1.0))
-        for pooling, final_norm, init, clip in structures:
-            other = "all" if embedding == "angular" else "fixed"
-            for variant in ("aux", *((other,) if (init, other) != ("cloned", "fixed") else ()), "sparse"):
-                switches = {"pooling": pooling, "final_norm": final_norm, "init": init, "clip": clip}
-                yield wanted("stated", variant, size, embedding, count, **switches, test_samples=FEWER_TESTS)
-
-
-def knobs(_: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
-    """The paper's setup, one stated value turned at a time, on the same cells."""
-    for (embedding, size), count in itertools.product(TELLING, samples):
-        r = PAPER_CHOICE[embedding][size][1]
-        turns: list[Settings] = [{"init": "default"}, {}, {"r": round(1 - r, 12)}, {"draw": "expected"}]
-        turns += [{"lr": 4e-5}, {"lr": 6e-5}, {"weight_decay": 0.0}, {"warmup": 0.0}, {"beta2": 0.98}]
-        for turn in turns:
-            settings: Settings = {"init": "cloned", "test_samples": FEWER_TESTS} | turn
-            yield wanted("stated", "aux", size, embedding, count, **settings)
-
-
-FINALISTS: tuple[Settings, ...] = (
-    {},
-    {"lr": 6e-5},
-    {"init": 0.02},
-    {"init": 0.02, "pooling": "max", "clip": 1.0},
-)
-"""Changes to the stated setup: the nearest to the paper's figures on the telling cells, by `setup` and `knobs`."""
-ANGLES = ((16, 257), (32, 97))
-"""Cells on which more is tried, for none of the finalists learns angles as well as the paper."""
-NEAREST: Settings = {"pooling": "mean", "lr": 1e-4}
-"""What came nearest there: for both ways of drawing it is run on all angular cells; the baseline, clipped."""
-
-
-def finalists(_: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
-    """The few configurations nearest to the paper's figures, on all 18 cells of Table 1; and more for angles."""
-    settings = [(size, embedding) for embedding in SIZES for size in SIZES[embedding]]
-    for changes, (size, embedding), count in itertools.product(FINALISTS, settings, samples):
-        for variant in ("aux", "sparse"):
-            yield wanted("stated", variant, size, embedding, count, **changes)
-    structures = itertools.product(POOLINGS["angular"], (True, False), (3e-5, 1e-4))
-    for (pooling, final_norm, lr), size, count in itertools.product(structures, ANGLES, samples):
-        changes = {"init": 0.02, "pooling": pooling, "final_norm": final_norm, "lr": lr}
-        # a loss averaged over four numbers, where the baseline has two, is clipped as ours would be at twice the norm
-        for variant, clip in (("aux", 0.0), ("aux", 2.0), ("sparse", 1.0)):
-            yield wanted("stated", variant, size, "angular", count, **changes, clip=clip)
-    # of angles the paper does not say that a label is drawn: both losses, weighted
-    readings = (("expected", 3e-5, 0.0), ("expected", 3e-5, 2.0), ("expected", 1e-4, 0.0), ("sampled", 1e-4, 0.0))
-    encoders = itertools.product(POOLINGS["angular"], (True, False), ("default", "0.02"))
-    for (pooling, final_norm, init), (draw, lr, clip), count in itertools.product(encoders, readings, samples):
-        changes = {"init": init, "pooling": pooling, "final_norm": final_norm, "draw": draw, "lr": lr, "clip": clip}
-        yield wanted("stated", "aux", ANGLES[0], "angular", count, **changes)
-    for size, count in itertools.product(SIZES["angular"], samples):
-        for variant, more in (("aux", {}), ("aux", {"draw": "expected"}), ("sparse", {"clip": 1.0})):
-            yield wanted("stated", variant, size, "angular", count, **NEAREST, **more)
-    # a small encoder leaves the plateau sooner where its embedding starts small (docs/research.md)
-    starts = itertools.product((ANGLES[0], (64, 97)), (0.02, 0.1), (3e-5, 1e-4), ("sampled", "expected"))
-    for (size, lift, lr, draw), count in itertools.product(starts, samples):
-        yield wanted("stated", "aux", size, "angular", count, pooling="mean", lift=lift, lr=lr, draw=draw)
-    for (lift, lr), size, count in itertools.product(
-        ((0.15, 1e-4), (0.2, 1e-4), (0.15, 2e-4)), SIZES["angular"], samples
-    ):
-        yield wanted("stated", "aux", size, "angular", count, pooling="mean", lift=lift, lr=lr, draw="expected")
 
 
 RECIPES: dict[str, Callable[..., Iterator[Wanted]]] = {

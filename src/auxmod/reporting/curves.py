@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from auxmod.config import RunConfig
-from auxmod.experiments import recipes
+from auxmod.experiments import recipes, wants
 from auxmod.reporting import results
 from auxmod.reporting.looks import COLOURS, FAINT, INK, TITLE, blank, clean
 from auxmod.reporting.render import amount
@@ -40,7 +40,7 @@ def equal_figure(preset: str, stored: results.Index) -> Figure:
     """Accuracy against steps, both methods: at equal data, and at equal compute, which the paper never separates."""
     figure = blank(11.4, 6.6)
     panels = figure.subplots(len(recipes.CURVE_SIZES), 2, sharey=True)
-    few, many = amount(recipes.SMALL), amount(recipes.LARGE)
+    few, many = amount(wants.SMALL), amount(wants.LARGE)
     for (embedding, (n, q)), (left, right) in zip(recipes.CURVE_SIZES, panels, strict=True):
         short, more, long = _paces(preset, embedding, (n, q))
         _lines(left, stored, {f"{few} samples, 10 epochs": short})
@@ -87,7 +87,7 @@ def _lines(axes: Axes, stored: results.Index, paces: Mapping[str, Mapping[str, R
 def _legend(figure: Figure) -> None:
     from matplotlib.lines import Line2D
 
-    few, many = amount(recipes.SMALL), amount(recipes.LARGE)
+    few, many = amount(wants.SMALL), amount(wants.LARGE)
     marks = [Line2D([], [], color=COLOURS[name], linewidth=2.2, label=name) for name in ("aux", "sparse")]
     marks += [
         Line2D([], [], color=INK, linewidth=2, label=f"10 epochs ({few} left, {many} right)"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from auxmod.experiments import presets, recipes
+from auxmod.experiments import presets, recipes, wants
 from auxmod.problem import theory
 from auxmod.reporting import results
 from auxmod.reporting.looks import FAINT, INK, blank
@@ -30,7 +30,7 @@ def grid_figure(preset: str, stored: results.Index) -> Figure:
     """Nine settings of each embedding (the paper's Figures 4 and 5)."""
     figure = blank(17.2, 8.8)
     places = figure.add_gridspec(3, 7, width_ratios=[1, 1, 1, 0.06, 1, 1, 1])
-    found = accuracies(preset, stored, recipes.SIZES)
+    found = accuracies(preset, stored, wants.SIZES)
     image: Any = None
     for number, ((embedding, size), grid) in enumerate(found.items()):
         half, (row, column) = number // 9, divmod(number % 9, 3)

@@ -116,6 +116,7 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
     ("docs/paper.md", errata.COMMAND, paper_errors),
     ("docs/results.md", "make pages: table 1", reproduced.table),
     ("docs/results.md", "make pages: table 1 in short", reproduced.in_short),
+    ("docs/results.md", "make pages: table 1 at 1M", reproduced.larger),
     ("README.md", "make pages: table 1 in short", reproduced.in_short),
     ("docs/results.md", "make pages: setup", research.setup),
     ("docs/results.md", "make pages: knobs", research.knobs),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from auxmod.experiments import recipes
+from auxmod.experiments import recipes, unstated, wants
 from auxmod.files import read_lines
 from auxmod.reporting import render, results, tables
 from auxmod.reporting.cells import NAMES, Cell, grouped
@@ -60,11 +60,11 @@ def finalists(place: Path) -> str:
     """How near each of the last configurations comes to the paper's figures, over all cells of Table 1."""
     cells = tables.build("finalists", "paper", results.read(place)).cells
     groups = grouped(cells, ("changed", "method", "embedding"))
-    columns = [(method, embedding) for method in ("aux", "sparse") for embedding in recipes.SIZES]
+    columns = [(method, embedding) for method in ("aux", "sparse") for embedding in wants.SIZES]
     rows = []
     for changed in dict.fromkeys(changed for changed, _, _ in groups):
         whole = [groups.get((changed, *column), []) for column in columns]
-        figures = [_nearness(group) if len(group) >= len(recipes.SIZES["angular"]) else "" for group in whole]
+        figures = [_nearness(group) if len(group) >= len(wants.SIZES["angular"]) else "" for group in whole]
         rows.append((_named(changed), *figures))
     table = markdown(
         ("configuration", *(f"{method}, {name}" for method, name in columns)), [row for row in rows if any(row[1:])]
@@ -78,7 +78,7 @@ def finalists(place: Path) -> str:
 
 def _tried_on_angles(cells: Sequence[Cell]) -> tuple[str, str]:
     """The best of all that was tried on one cell of angles."""
-    n, q = recipes.ANGLES[0]
+    n, q = unstated.ANGLES[0]
     here = [c for c in cells if c.facts["embedding"] == "angular" and (c.facts["n"], c.facts["q"]) == (n, q)]
     tried = sorted((c for c in here if c.facts["method"] == "aux" and c.ours), key=lambda c: -(c.ours or 0))
     rows = ((_named(c.facts["changed"]), f"{c.ours:.1f}") for c in tried[:NEAREST])
@@ -192,7 +192,7 @@ def trials(place: Path) -> str:
     for row in read_lines(place / "trials" / "past_the_paper.jsonl"):
         config, samples = row["config"], row["config"]["training"]["samples"]
         case = f"{config['model']['embedding']}, N = {config['problem']['n']}, q = {config['problem']['q']}"
-        longer = f", {samples:,} samples, {_epochs(config['training']['epochs'])}" if samples > recipes.SMALL else ""
+        longer = f", {samples:,} samples, {_epochs(config['training']['epochs'])}" if samples > wants.SMALL else ""
         cases.setdefault(case + longer, []).append(row)
     return "\n\n".join(f"**{case}**\n\n{_case(rows)}" for case, rows in cases.items())
 

@@ -13,9 +13,10 @@ from typing import Any
 from auxmod import settings
 from auxmod.config import RunConfig
 from auxmod.errors import require
-from auxmod.experiments import recipes
+from auxmod.experiments import recipes, wants
 from auxmod.experiments.presets import with_preset
-from auxmod.experiments.recipes import RECIPES, Wanted
+from auxmod.experiments.recipes import RECIPES
+from auxmod.experiments.wants import Wanted
 from auxmod.problem import theory
 from auxmod.reporting import published, results
 from auxmod.reporting.cells import NAMES, TITLES, Cell, Facts, Table, grouped, values
@@ -67,12 +68,12 @@ _SHAPES: dict[str, tuple[tuple[str, ...], str]] = {
 
 def _of_runs(item: str, preset: str, stored: results.Index, samples: Sequence[int]) -> Table:
     if item == "table3" and not samples:
-        samples = (recipes.SMALL, recipes.LARGE)  # ours is at 100K, the paper's at 1M: never side by side
+        samples = (wants.SMALL, wants.LARGE)  # ours is at 100K, the paper's at 1M: never side by side
     asked = list(RECIPES[item](preset, **({"samples": samples} if samples else {})))
     down, across = _SHAPES[item]
     cells = list(_spreads(asked, stored) if item == "table3" else _cells(item, asked, stored))
     if across == "k":
-        embeddings = list(recipes.SIZES)
+        embeddings = list(wants.SIZES)
         cells.sort(key=lambda cell: (embeddings.index(cell.facts["embedding"]), *values(cell, "n", "q", "r", "k")))
     notes = list(_notes(asked, cells))[: 1 if item in ONCE else None]  # what is said of all its runs, they share
     named = None if item in ONCE else preset
@@ -165,7 +166,7 @@ def _notes(asked: Sequence[Wanted], cells: Sequence[Cell]) -> Iterator[str]:
     yield f"{done} of {len(cells)} cells run. Ours: mean ± standard deviation (seeds)."
     for variant, want in {want.variant: want for want in asked}.items():
         own, pair = flatten(want.run), len(want.run.method.moduli) > 1
-        names = [*SHOWN, *(["draw"] if pair else []), *(["alpha"] if own["alpha"] else [])]
+        names = [*SHOWN, *(["draw"] if pair else []), *(name for name in ("alpha", "lift") if own[name])]
         yield f"{NAMES[variant]}: " + ", ".join(f"{name} {own[name]}" for name in names)
     compared = [cell for cell in cells if cell.difference is not None and cell.facts["metric"] != "gain"]
     for (method, samples), group in grouped(compared, ("method", "samples")).items():
@@ -185,20 +186,20 @@ def _spreads(asked: Iterable[Wanted], stored: results.Index) -> Iterator[Cell]:
     for want in asked:
         facts = _facts("table3", want)
         groups.setdefault(tuple(facts[name] for name in names), []).append(want)
-    for key, wants in groups.items():
-        yield from _spread(dict(zip(names, key, strict=True)), wants, stored)
+    for key, group in groups.items():
+        yield from _spread(dict(zip(names, key, strict=True)), group, stored)
 
 
-def _spread(setting: Facts, wants: Sequence[Wanted], stored: results.Index) -> Iterator[Cell]:
+def _spread(setting: Facts, group: Sequence[Wanted], stored: results.Index) -> Iterator[Cell]:
     """The baseline; least, mean and greatest accuracy over all the pairs; and the mean's gain over the baseline.
 
     Of a grid that was run in part, the spread would mislead: it counts as not run.
     """
-    (baseline,) = (want.run for want in wants if want.variant == "sparse")
+    (baseline,) = (want.run for want in group if want.variant == "sparse")
     facts = setting | {"method": "sparse", "metric": "match"}
     base = _cell(facts | {"statistic": "sparse"}, published.find("table3", **facts), stored, baseline)
     yield base
-    pairs = [results.collect(stored, want.run) for want in wants if want.variant == "aux"]
+    pairs = [results.collect(stored, want.run) for want in group if want.variant == "aux"]
     means = [found.mean for found in pairs if found and found.mean is not None]
     figures: dict[str, float | None] = dict.fromkeys(("min", "mean", "max", "gain"))
     if len(means) == len(pairs):

@@ -1,0 +1,50 @@
+"""What a table or figure wants: the sizes and methods compared, and a run of each. No training here, and no torch.
+
+Only recipes and what reads their results import this.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, NamedTuple
+
+from auxmod.config import RunConfig
+from auxmod.experiments.presets import Settings, with_preset
+from auxmod.settings import build
+
+SMALL, LARGE, HUGE = 100_000, 1_000_000, 10_000_000
+SIZES: dict[str, tuple[tuple[int, int], ...]] = {
+    "token": tuple(itertools.product((8, 16, 32), (31, 97, 257))),
+    "angular": tuple(itertools.product((16, 32, 64), (97, 257, 433))),
+}
+"""The (N, q) of Tables 1 and 3 and of the heatmaps."""
+TESTS = 100_000
+"""Inputs that a cell is measured on: an accuracy's standard error is then below 0.16 points."""
+VARIANTS: dict[str, Settings] = {
+    "aux": {"method": "aux"},
+    "sparse": {"method": "sparse"},
+    "naive": {"method": "naive"},
+    "expected": {"method": "aux", "draw": "expected"},
+    "fixed": {"method": "aux", "draw": "fixed"},
+    "all": {"method": "aux", "asked": "all"},
+    "auto": {"method": "auto"},
+    "searched": {"method": "aux"},
+}
+"""What is compared: `expected` is aux with the weighted sum of both losses in place of a drawn one, and `searched` aux
+with the best of the paper's 24 pairs (K, r)."""
+
+
+class Wanted(NamedTuple):
+    """Something a table or figure shows: a method's name there, and its run, for any seed."""
+
+    variant: str
+    run: RunConfig
+    seeds: int | None = None
+    """How many are run, where that is not left open."""
+
+
+def wanted(preset: str, variant: str, size: tuple[int, int], embedding: str, samples: int, **more: Any) -> Wanted:
+    """A preset's run of a variant at (N, q)."""
+    given = VARIANTS[variant] | {"n": size[0], "q": size[1], "embedding": embedding, "samples": samples}
+    given |= {"test_samples": TESTS} | more
+    return Wanted(variant, build(**with_preset(preset, given)))

@@ -28,12 +28,25 @@ def test_a_changed_result_makes_a_page_stale(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text())
     shutil.copytree(ROOT / "results", tmp_path / "results")
+    for item, _ in pages.PICTURES:
+        shutil.copy(ROOT / "docs" / f"{item}.png", tmp_path / "docs")
     log = tmp_path / "results" / "speed-log.jsonl"
     log.write_text(log.read_text().replace("0.114", "0.115"))
     assert pages.stale(tmp_path) == ["docs/performance.md: make pages: the log"]
     pages.stale(tmp_path, write=True)
     assert pages.stale(tmp_path) == []
     assert "0.115" in (tmp_path / "docs/performance.md").read_text()
+
+
+def test_a_changed_result_makes_a_picture_stale(tmp_path, monkeypatch):
+    shutil.copytree(ROOT / "results", tmp_path / "results")
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    monkeypatch.setattr(pages, "BLOCKS", [])
+    assert pages.stale(tmp_path) == []
+    demo = tmp_path / "results" / "headline.jsonl"
+    demo.write_text("".join(demo.read_text().splitlines(keepends=True)[:-1]))
+    assert pages.stale(tmp_path, write=True) == ["docs/headline.png"]
+    assert pages.stale(tmp_path) == []
 
 
 def test_only_the_named_block_changes():

@@ -49,19 +49,19 @@ def check_name(path: Path) -> None:
     require(kind in FORMATS, f"{path} does not end in .png, .svg or .pdf: choose one of these.")
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG, SVG or PDF, whichever its name ends in."""
+def save(figure: Figure, path: Path, source: str = "") -> None:
+    """Write a figure as PNG, SVG or PDF, whichever its name ends in; a PNG may say what it was drawn from."""
     check_name(path)
     with user_named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(path, picture(figure, path.suffix.lower()))
+        write_bytes(path, picture(figure, path.suffix.lower(), source))
 
 
-def picture(figure: Figure, ending: str) -> bytes:
+def picture(figure: Figure, ending: str, source: str = "") -> bytes:
     """A figure as the content of a file with this ending; the same figure gives the same file."""
     from matplotlib import rc_context
 
-    dates, drawn = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}, io.BytesIO()
+    said, drawn = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {"Source": source}}, io.BytesIO()
     with rc_context({"svg.hashsalt": "auxmod"}):
-        figure.savefig(drawn, format=ending.lstrip("."), dpi=160, metadata=dates.get(ending))
+        figure.savefig(drawn, format=ending.lstrip("."), dpi=160, metadata=said.get(ending))
     return drawn.getvalue()

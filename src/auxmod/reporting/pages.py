@@ -1,4 +1,4 @@
-"""The parts of README.md and docs/ that are made from results/: `make pages` writes them, a test holds them to it.
+"""What README.md and docs/ show of results/, blocks and pictures: `make pages` writes it, a test holds them to it.
 
 No number on a page is typed: each block names what makes it, and is replaced as a whole.
 
@@ -9,6 +9,7 @@ No number on a page is typed: each block names what makes it, and is replaced as
 
 from __future__ import annotations
 
+import hashlib
 import json
 import statistics
 from collections.abc import Callable
@@ -17,8 +18,9 @@ from typing import Any
 
 from auxmod.errors import require
 from auxmod.files import read_lines
-from auxmod.reporting import bench_figure, curves, errata, looks, render, reproduced, research, tables
+from auxmod.reporting import bench_figure, errata, figures, looks, render, reproduced, research, tables
 from auxmod.reporting import results as stored
+from auxmod.reporting.cells import Table
 from auxmod.reporting.research import markdown
 
 END = "<!-- /generated -->"
@@ -131,9 +133,20 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
 """Every generated block: its file, what its marker says, and what makes it."""
 
 
+PICTURES = (("headline", "demo"), ("table1a", "paper"), ("table1b", "paper"))
+"""Items whose figures lie in docs/, and in which preset."""
+
+
 def stale(root: Path, write: bool = False) -> list[str]:
-    """The blocks that are not what `results/` gives now; with ``write`` they are brought up to date."""
+    """The blocks and pictures that are not what `results/` gives now; with ``write`` they are brought up to date."""
     found = []
+    results = stored.read(root / "results")
+    for item, preset in PICTURES:
+        path, source = root / "docs" / f"{item}.png", _digest(tables.build(item, preset, results))
+        if not path.exists() or source.encode() not in path.read_bytes():
+            found.append(str(path.relative_to(root)))
+            if write:
+                looks.save(figures.draw(item, preset, results), path, source)
     for name, marker, make in BLOCKS:
         path = root / name
         before = path.read_text(encoding="utf-8")
@@ -157,14 +170,12 @@ def replace_block(text: str, command: str, body: str) -> str:
     return f"{before}{start}\n\n{body.strip()}\n\n{END}{after}"
 
 
-def draw(root: Path) -> None:
-    """The pictures that the pages show."""
-    bench = json.loads((root / "results" / "bench-h200.json").read_text())
-    bench_figure.save(bench, root / "docs" / "bench-h200.png")
-    looks.save(curves.headline_figure(stored.read(root / "results")), root / "docs" / "headline.png")
+def _digest(table: Table) -> str:
+    """Of a table's figures, so that a picture of others is known for old."""
+    return hashlib.sha256(json.dumps([cell.to_dict() for cell in table.cells]).encode()).hexdigest()
 
 
 if __name__ == "__main__":
-    draw(Path.cwd())
+    bench_figure.save(json.loads(Path("results/bench-h200.json").read_text()), Path("docs/bench-h200.png"))
     for block in stale(Path.cwd(), write=True):
         print(f"updated {block}")

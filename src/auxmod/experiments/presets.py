@@ -64,7 +64,7 @@ OUR_CHOICE = dict.fromkeys([(16, 3329), (16, 42899), (16, 974269)], PAPER_CHOICE
 
 
 def stated(given: Mapping[str, Any]) -> Settings:
-    """What the paper states is every setting's default; K and r are its choice for this (N, q), where it made one."""
+    """What the paper states is every setting's default; K and r are the choice for this (N, q), where there is one."""
     if given.get("method", "aux") != "aux":
         return {}
     embedding = str(given.get("embedding", "angular"))

@@ -1,7 +1,7 @@
 """The search for the setup behind the paper's figures: the runs that tried what it leaves open, and what it states.
 
 First all combinations of what is open on two cells of Table 1, then one stated value changed at a time, then the
-nearest few on all cells. docs/results.md says what came out; the preset `paper` is the end of it.
+nearest few on all cells, and more for angles. docs/results.md says what came out; the preset `paper` is the end of it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def setup(_: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
 
 
 def knobs(_: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
-    """The paper's setup, one stated value turned at a time, on the same cells."""
+    """What is stated, with all blocks alike, one value turned at a time, on the same cells."""
     for (embedding, size), count in itertools.product(TELLING, samples):
         r = PAPER_CHOICE[embedding][size][1]
         turns: list[Settings] = [{"init": "default"}, {}, {"r": round(1 - r, 12)}, {"draw": "expected"}]

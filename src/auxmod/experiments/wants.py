@@ -1,6 +1,6 @@
 """What a table or figure wants: the sizes and methods compared, and a run of each. No training here, and no torch.
 
-Only recipes and what reads their results import this.
+The recipes, what reads their results, and the commands that run them import this.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ VARIANTS: dict[str, Settings] = {
     "auto": {"method": "auto"},
     "searched": {"method": "aux"},
 }
-"""What is compared: `expected` is aux with the weighted sum of both losses in place of a drawn one, and `searched` aux
-with the best of the paper's 24 pairs (K, r)."""
+"""What is compared. Of aux, `expected` has the weighted sum of both losses in place of a drawn one, `fixed` draws a
+sample's label once, `all` asks a drawn label of both points, and `searched` is the best of the paper's 24 (K, r)."""
 
 
 class Wanted(NamedTuple):

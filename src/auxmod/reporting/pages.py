@@ -1,6 +1,6 @@
 """What README.md and docs/ show of results/, blocks and pictures: `make pages` writes it, a test holds them to it.
 
-No number on a page is typed: each block names what makes it, and is replaced as a whole.
+No number in a block is typed: each names what makes it, and is replaced as a whole.
 
     <!-- generated: auxmod theory --paper-errors --markdown -->
     …
@@ -130,7 +130,7 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
     ("docs/research.md", "make pages: starts", research.starts),
     ("docs/research.md", "make pages: trials", research.trials),
 ]
-"""Every generated block: its file, what its marker says, and what makes it."""
+"""Every block made from results/: its file, what its marker says, and what makes it."""
 
 
 PICTURES = (("headline", "demo"), ("table1a", "paper"), ("table1b", "paper"))

@@ -95,6 +95,12 @@ def find(results: Index, run: RunConfig) -> list[Row]:
     return list({row["config"].get("seed"): row for row in best}.values())
 
 
+def of_seed(results: Index, run: RunConfig) -> Index:
+    """The rows of a run that have its own seed."""
+    key = _key(run.to_dict())
+    return {key: [row for row in results.get(key, []) if row["config"].get("seed") == run.seed]}
+
+
 def _asks(row: Row) -> int:
     asks: int = row["config"].get("training", {}).get("asks", 1)
     return asks

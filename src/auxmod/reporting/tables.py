@@ -89,7 +89,7 @@ def _cells(item: str, asked: Iterable[Wanted], stored: results.Index) -> Iterato
         else:
             facts |= {"metric": "match" if tau is None else "tau", "tau": tau}
         if want.variant == "searched":
-            cell = _cell(facts, None, stored, want.run, tau, asks)
+            cell = _cell(facts, None, results.of_seed(stored, want.run), want.run, tau, asks)
             best.setdefault(tuple(facts[name] for name in _SHAPES[item][0]), []).append(cell)
         else:
             yield _cell(facts, _paper(item, facts, tau) if asks == 1 else None, stored, want.run, tau, asks)
@@ -100,7 +100,7 @@ def _cells(item: str, asked: Iterable[Wanted], stored: results.Index) -> Iterato
 def _best(cells: Sequence[Cell]) -> Cell:
     """The best of a grid by its test accuracy, which flatters it; of a grid run in part, none."""
     figures = {cell.ours: cell for cell in cells if cell.ours is not None}
-    if sum(cell.count for cell in cells) < len(cells):
+    if any(cell.ours is None for cell in cells):
         return replace(cells[0], ours=None, count=0)
     return replace(figures[max(figures)], count=len(cells))
 

@@ -16,6 +16,7 @@ import pytest
 import made_up
 from auxmod.cli import main, reproduce
 from auxmod.experiments import presets, recipes, wants
+from auxmod.experiments.store import result_row
 from auxmod.files import write_lines
 from auxmod.learning.cost import step_flops
 from auxmod.reporting import figures, published, render, results
@@ -153,7 +154,7 @@ def test_a_dry_run_counts_what_is_done_and_what_is_missing(cli: Cli) -> None:
     write_lines(Path("results/some.jsonl"), made_up.rows(runs[:7]))
     _, out, _ = cli("reproduce", "redbox", "--preset", "paper", "--dry-run", "--json")
     work = round(74 * 4000 * step_flops(runs[0]) / 1e15, 1)
-    counts = {"runs": 81, "done": 7, "missing": 74, "pflop": work}
+    counts = {"runs": 81, "done": 7, "failed": 0, "missing": 74, "pflop": work}
     assert json.loads(out) == [{"item": "redbox", "samples": 100_000, **counts}]
     _, out, _ = cli(
         "reproduce", "table1a", "--seeds", 5, "--preset", "paper", "--samples", 100_000, "--dry-run", "--json"
@@ -187,10 +188,29 @@ def test_curves_are_run_and_drawn(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
     asked = ("--samples", "60,80", "--n", 8, "--method", "aux", "--seeds", 1)
     code, _, error = cli("reproduce", "curves", "--preset", "paper", *asked, "--device", "cpu", "--quiet")
     assert code == 0, error
-    assert Path("curves.png").exists()
     stored = results.read()
     assert len(stored) == 3
     assert results.curves(stored, wants.wanted("paper", "aux", (8, 31), "token", 60).run)
+    assert not Path("curves.png").exists()  # it shows the paper's numbers of samples
+    monkeypatch.setattr(reproduce, "_run", lambda *_: 0)
+    code, _, error = cli("reproduce", "curves")
+    assert (code, Path("curves.png").exists()) == (0, True), error
+
+
+@pytest.mark.usefixtures("small_models")
+def test_what_failed_is_not_tried_again_unasked_in_whatever_file_it_is(cli: Cli) -> None:
+    run = wants.wanted("paper", "aux", (16, 97), "angular", 60).run
+    write_lines(Path("results/other.jsonl"), [result_row(run, None, {}, failed="It diverged.")])
+    only = ("--method", "aux", "--seeds", 1)
+    _, out, _ = cli(*CELL, *only, "--dry-run", "--json")
+    assert [(row["done"], row["failed"], row["missing"]) for row in json.loads(out)] == [(0, 1, 0)]
+    code, _, error = cli(*CELL, *only)
+    assert code == 1
+    assert "1 runs failed: --retry-failed tries them again" in error
+    assert not Path("results/table1b.jsonl").exists()
+    code, _, error = cli(*CELL, *only, "--retry-failed")
+    assert code == 0, error
+    assert Path("results/table1b.jsonl").exists()
 
 
 def test_all_is_every_item(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,18 +241,25 @@ def test_what_needs_no_runs_is_printed_at_once(cli: Cli) -> None:
         (["table", "table1a", "--samples", "many"], "--samples is 'many'"),
         (["figure", "gap", "--out", "gap.jpg"], "gap.jpg does not end in .png, .svg or .pdf"),
         (["reproduce", "table1a", "--seeds", "0"], "--seeds is 0, but a cell needs at least 1"),
-        (["reproduce", "table1a", "--n", "7"], "No cell of table1a is as --n, --q and --method ask"),
+        (["reproduce", "table1a", "--n", "7"], "No cell of table1a is as --n, --q, --samples and --method ask"),
         (["reproduce", "table1a", "--q", "1.5"], "--q is '1.5', but must be whole numbers"),
         (
             ["reproduce", "table1a", "--n", "0"],
             "--n is '0', but must be whole numbers of at least 1, such as --n 8,16.",
         ),
         (["reproduce", "table2", "--out", "a.png"], "--out draws a figure, but table2 has none"),
+        (["reproduce", "table1b", "--samples", "60", "--out", "a.png"], "leave out --samples, or --out"),
+        (["reproduce", "table1b", "--out", "mine.png"], "mine.png exists already: name another file with --out"),
+        (["reproduce", "curves"], "curves.png exists already: name another file with --out"),
+        (["reproduce", "beyond", "--samples", "5000"], "No cell of beyond is as --n, --q, --samples and --method ask"),
+        (["table", "beyond", "--samples", "5000"], "beyond has no cell with so many samples: leave out --samples"),
         (["published", "--table", "table9"], 'Invalid value "table9"'),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(cli: Cli, arguments: list[str], words: str) -> None:
     Path("bad.jsonl").write_text('{"a": 1}\n')
+    for name in ("curves.png", "mine.png"):
+        Path(name).write_text("mine")
     code, out, error = cli(*arguments)
     assert (code, out) == (2, "")
     assert words in error

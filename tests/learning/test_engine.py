@@ -221,9 +221,19 @@ def test_a_member_without_answers_at_the_end_is_dead_however_much_its_loss_scale
     with torch.no_grad():
         ensemble.encoder.head.weight[1] = torch.nan
     end = ensemble._finish()
-    assert end.dead == [None, ensemble.steps]
+    assert end.dead == [None, ensemble.steps - 1]
     assert end.scores[0] is not None
     assert end.scores[1] is None
+
+
+def test_members_may_differ_in_the_size_of_their_embedding_at_the_start() -> None:
+    usual, small = tiny(), tiny(lift=0.3)
+    ensemble = Ensemble([usual, small], CPU)
+    for name, value in weights(ensemble, 1).items():
+        alone = weights(Ensemble([small], CPU), 0)[name]
+        assert torch.equal(value, alone), name
+        assert torch.equal(value, weights(ensemble, 0)[name]) == (not name.startswith("embed.")), name
+    assert 0.2 < weights(ensemble, 1)["embed.weight"].std().item() < 0.4
 
 
 def test_when_all_are_dead_nothing_more_is_done() -> None:

@@ -19,16 +19,18 @@ def test_a_head_too_large_says_what_it_needs_and_what_to_do(monkeypatch: pytest.
     sentence = str(caught.value)
     assert "15,588,304 classes" in sentence
     assert "1.0 GiB is free" in sentence
-    assert f"{member_bytes(config) / 2**30:,.1f} GiB" in sentence
+    assert f"{member_bytes(config, 'fp32') / 2**30:,.1f} GiB" in sentence
     assert "--embedding angular" in sentence
 
 
 def test_a_model_too_large_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    config = tiny()
-    monkeypatch.setattr(memory, "free_bytes", lambda device: member_bytes(config) - 1)
+    config = tiny()  # precision auto: on a CPU fp32
+    needed = member_bytes(config, "fp32")
+    assert needed > member_bytes(config, "fp16")
+    monkeypatch.setattr(memory, "free_bytes", lambda device: needed - 1)
     with pytest.raises(UserError, match="smaller --batch or model"):
         memory.check_fits(config, CPU)
-    monkeypatch.setattr(memory, "free_bytes", lambda device: member_bytes(config))
+    monkeypatch.setattr(memory, "free_bytes", lambda device: needed)
     memory.check_fits(config, CPU)
 
 

@@ -11,6 +11,7 @@ import pytest
 import made_up
 from auxmod.errors import UserError
 from auxmod.experiments import recipes, wants
+from auxmod.experiments.store import result_row
 from auxmod.problem import theory
 from auxmod.reporting import figures, heatmaps, looks, published, results, tables
 
@@ -48,7 +49,7 @@ def test_the_grid_is_eighteen_panels_on_one_scale(stored) -> None:
     assert len(panels) == 18
     assert {axes.images[0].get_clim() for axes in panels} == {(0, 100)}
     assert [axes.get_title() for axes in panels[::9]] == ["N = 8, q = 31", "N = 16, q = 97"]
-    assert "not run" in made.legends[0].get_texts()[-1].get_text()
+    assert "no figure" in made.legends[0].get_texts()[-1].get_text()
 
 
 def test_the_heatmap_has_its_figures_its_hatching_and_the_box_of_rho(stored, drawn) -> None:
@@ -60,7 +61,7 @@ def test_the_heatmap_has_its_figures_its_hatching_and_the_box_of_rho(stored, dra
     assert grid[2, 4] == pytest.approx(found.mean)
     absent = int(np.ma.getmaskarray(grid).sum())
     assert absent == len(axes.patches) > 0
-    assert f"not run ({absent} of 81)" in [text.get_text() for text in drawn["redbox"].legends[0].get_texts()]
+    assert f"no figure ({absent} of 81)" in [text.get_text() for text in drawn["redbox"].legends[0].get_texts()]
     inside = [(k, r) for k, r in recipes.GRID if 0.8 <= round(theory.rho((1, k), (1 - r, r)), 9) <= 1.2]
     edges = np.count_nonzero(np.isnan(heatmaps._outline()[0]))
     neighbours = {(k, round(10 * r)) for k, r in inside}
@@ -91,6 +92,29 @@ def test_table_1_as_a_picture_has_every_setting_in_both_panels(drawn) -> None:
     for panel, first in ((left, 0), (right, 2)):
         rings = {line.get_xdata()[0] for line in panel.lines if line.get_markerfacecolor() == "white"}
         assert rings == {value for row in published.TABLE1["angular"].values() for value in row[first : first + 2]}
+
+
+def test_the_picture_of_table_1_has_our_figures_and_its_gaps(stored, drawn) -> None:
+    cells = tables.build("table1b", "paper", stored).cells
+    absent = hatched = 0
+    for axes, samples in zip(drawn["table1b"].axes, (100_000, 1_000_000), strict=False):
+        for method in ("aux", "sparse"):
+            own = [c for c in cells if (c.facts["samples"], c.facts["method"]) == (samples, method)]
+            colour = looks.COLOURS[method]
+            points = [bars.lines[0] for bars in axes.containers if hasattr(bars, "has_xerr")]
+            at = sorted(float(point.get_xdata()[0]) for point in points if point.get_color() == colour)
+            assert at == pytest.approx(sorted(c.ours for c in own if c.ours is not None))
+            absent += sum(c.ours is None for c in own)
+        hatched += sum(patch.get_width() == 100 for patch in axes.patches if patch.get_hatch())
+    assert 0 < absent == hatched < 10
+    assert drawn["table1b"].legends[0].get_texts()[-1].get_text() == f"not run ({absent} of 36)"
+
+
+def test_a_picture_tells_what_failed_from_what_was_not_run() -> None:
+    runs = recipes.cells("table1b", ["paper"], seeds=1)
+    failed = [result_row(run, None, {}, failed="diverged") for run in runs if run.problem.q == 257]
+    made = figures.draw("table1b", "paper", results.index(failed))
+    assert made.legends[0].get_texts()[-1].get_text() == "not run (24 of 36), failed (12 of 36)"
 
 
 def test_curves_at_equal_data_and_equal_compute(stored, drawn) -> None:

@@ -1,5 +1,6 @@
 """Table 1, ours beside the paper's: what is counted as near, above and ahead."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,11 +36,22 @@ def test_cells_are_counted_near_above_and_ahead(place: Path) -> None:
     assert "`sparse` is above the paper's or level with it in 18 of 18." in text
 
 
+def test_a_wide_spread_is_no_agreement_with_the_paper(tmp_path: Path) -> None:
+    (run,) = (
+        want.run
+        for want in recipes.RECIPES["table1b"]("paper", (wants.LARGE,))
+        if want.variant == "aux" and (want.run.problem.n, want.run.problem.q) == (64, 433)
+    )
+    rows = [made_up.row(replace(run, seed=seed), match) for seed, match in enumerate((0.15, 0.99, 0.99))]
+    write_lines(tmp_path / "table1.jsonl", [row | {"provenance": {"commit": "abc", "device": "a"}} for row in rows])
+    assert "in 0 of the 1 cells run, above that in 1," in reproduced.larger(tmp_path)
+
+
 def test_what_was_not_run_agrees_with_nothing(tmp_path: Path) -> None:
     for name in ("table1", "finalists", "beyond"):
         write_lines(tmp_path / f"{name}.jsonl", [])
     text = reproduced.in_short(tmp_path)
-    assert "in 0 of 18 cells: 0 of 9 for tokens, 0 of 9 for angles. `sparse` is in 0 of 18;" in text
+    assert "in 0 of 18 cells: 0 of 9 for tokens, 0 of 9 for angles. `sparse` is in 0 of 18; in 14 of 18 the" in text
     assert "ahead of `sparse` in 0 of 18 cells, level in 0 of 18, and behind in 0 of 18" in text
     assert reproduced.table(tmp_path).count("not run") == 18 * 5
 

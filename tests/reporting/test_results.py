@@ -66,7 +66,7 @@ def test_what_failed_is_in_no_mean_and_is_counted() -> None:
     found = results.collect(stored, tiny())
     assert found is not None
     assert (found.mean, found.count, found.failed) == (50, 1, 2)
-    assert results.missing(stored, seeds(3)) == seeds(3)[1:]
+    assert (results.missing(stored, seeds(4)), results.failures(stored, seeds(4))) == (seeds(4)[3:], seeds(3)[1:])
     all_failed = results.collect(results.index(failed), tiny())
     assert all_failed is not None
     assert (all_failed.mean, all_failed.failed) == (None, 3)
@@ -84,6 +84,7 @@ def test_a_directory_is_read_whole_and_other_logs_in_it_are_left(tmp_path: Path)
     write_lines(tmp_path / "b.jsonl", [made_up.row(tiny(seed=1), 0.4), made_up.row(tiny(seed=0), 0.3)])
     write_lines(tmp_path / "speed.jsonl", [{"tried": "something else"}])
     run = Run.create(tmp_path / "runs" / "one", tiny(seed=2))
+    run.record({"device": "here"})
     run.log({"step": 3, "loss": 1.0, "accuracy": 0.25})
     run.finish(made_up.row(tiny(), 0.8)["scores"])
     found = results.collect(results.read(tmp_path), tiny())
@@ -91,6 +92,7 @@ def test_a_directory_is_read_whole_and_other_logs_in_it_are_left(tmp_path: Path)
     assert (found.mean, found.count) == (pytest.approx(50), 3)  # 30, 40, 80
     assert results.collect(results.read(run.path), tiny()) is not None
     assert results.curves(results.read(run.path), tiny()) == [[(3, 25.0)]]
+    assert results.find(results.read(run.path), tiny())[0]["provenance"]["device"] == "here"
 
 
 def test_curves_and_their_mean() -> None:

@@ -119,6 +119,19 @@ def test_past_the_paper_stands_the_best_of_a_whole_grid() -> None:
     assert cell(tables.build("beyond", "best", results.index([*rows[1:], again])), **at).ours is None
 
 
+def test_the_settings_beneath_a_table_are_those_that_its_runs_share() -> None:
+    notes = tables.build("table3", "paper", {}).notes
+    own = {note.partition(": ")[0]: note for note in notes[1:]}
+    assert list(own) == ["sparse, token", "sparse, angular", "aux, token", "aux, angular"]
+    assert "pooling max" in own["aux, token"]
+    assert "lift" not in own["aux, token"]
+    assert own["aux, angular"].endswith("draw expected, lift 0.15")
+    assert "optimiser muon" in tables.build("table1b", "best", {}).notes[1]
+    assert "init" not in tables.build("configs", "paper", {}).notes[1]  # the table is about it
+    names = [note.partition(":")[0] for note in tables.build("table1b", "paper", {}).notes[1:]]
+    assert names == ["aux", "sparse", "naive"]  # aux draws nothing here: `expected` is no column of its own
+
+
 def test_grids_lie_in_order_and_theory_needs_no_runs() -> None:
     for item in ("redbox", "rho"):
         words = render.layout(tables.build(item, "paper", {}))

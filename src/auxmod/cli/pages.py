@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from auxmod.cli.display import console
+from auxmod.reporting.cells import NEAR
 
 if TYPE_CHECKING:
     from auxmod.reporting.cells import Table
@@ -85,4 +86,4 @@ def _styled(word: str, name: str) -> str:
     if name != "Δ" or not word:
         return word
     gap = float(word.replace("−", "-"))
-    return f"[{'green' if abs(gap) <= 5 else 'red' if gap < 0 else 'cyan'}]{word}[/]"
+    return f"[{'green' if abs(gap) <= NEAR else 'red' if gap < 0 else 'cyan'}]{word}[/]"

@@ -38,7 +38,7 @@ Item = Literal[_Table, "curves", "all"]
 Method = Literal["auto", "aux", "sparse", "naive", "expected"]
 PublishedTable = Literal["table1a", "table1b", "table2", "table3", "configs", "choice", "gap"]
 
-STANDING = ("item", "samples", "runs", "done", "missing", "pflop")
+STANDING = ("item", "samples", "runs", "done", "failed", "missing", "pflop")
 PRESETS = {"stated": ("stated",), "paper": ("paper",), "best": ("best",), "both": ("paper", "best")}
 _PRESET = Parameter(
     help="What the paper states; the setup that best explains its figures; each method's own best; or these last two."
@@ -69,6 +69,7 @@ def table(
     from auxmod.reporting.results import read
 
     made = tables.tables(item, PRESETS[preset], read(results), whole_numbers(samples, "--samples"))
+    require(any(each.cells for each in made), f"{item} has no cell with so many samples: leave out --samples.")
     show_tables(made, "json" if json else format)
 
 
@@ -149,7 +150,8 @@ def reproduce(
     Example: auxmod reproduce table1b --samples 100_000 --n 16 --q 97
     """
     require(seeds is None or seeds >= 1, f"--seeds is {seeds}, but a cell needs at least 1.")
-    _check_figure(item, out)
+    picture = out or (Path("curves.png") if item == "curves" and not samples else None)
+    _check_figure(item, picture, samples)
     from auxmod.reporting import tables
     from auxmod.reporting.cells import TITLES
     from auxmod.reporting.results import default_place
@@ -164,9 +166,9 @@ def reproduce(
     stored = _stored(place)
     if item in (*TITLES, "all"):
         show_tables(tables.tables(item, PRESETS[preset], stored, counts), "json" if json else format)
-    if out or item == "curves":
-        _draw(item, PRESETS[preset][0], stored, out or Path("curves.png"))
-        display.console(stderr=True).print(f"drawn: {out or 'curves.png'}", markup=False)
+    if picture:
+        _draw(item, PRESETS[preset][0], stored, picture)
+        display.console(stderr=True).print(f"drawn, in the preset {PRESETS[preset][0]}: {picture}", markup=False)
     if failed:
         raise RuntimeError(f"{failed} runs failed: --retry-failed tries them again.")
 
@@ -186,7 +188,8 @@ def _runs(
     names = [name for name in RECIPES if item in (name, "all")]
     found = {name: cells(name, presets, seeds=seeds, samples=samples, keep=keep) for name in names}
     require(
-        not names or any(found.values()), f"No cell of {item} is as --n, --q and --method ask: leave some of them out."
+        not names or any(found.values()),
+        f"No cell of {item} is as --n, --q, --samples and --method ask: leave some of them out.",
     )
     return found
 
@@ -198,29 +201,31 @@ def _stored(place: Path) -> Index:
 
 
 def _run(item: str, runs: Sequence[RunConfig], place: Path, common: Common) -> int:
-    """Train what has no result anywhere in the place; how many runs failed."""
-    from auxmod.reporting.results import missing
+    """Train what has no result anywhere in the place; how many runs failed, now or before."""
+    from auxmod.reporting.results import failures, missing
 
-    left = missing(_stored(place), runs)
-    if not left:
-        return 0
+    stored = _stored(place)
+    left, failed = missing(stored, runs), failures(stored, runs)
+    if common.retry_failed:
+        left, failed = [*left, *failed], []
     file = place if place.suffix == ".jsonl" else place / f"{item}.jsonl"
-    return sum("failed" in row for row in replace(common, results=file).run(left))
+    rows = replace(common, results=file).run(left) if left else []
+    return len(failed) + sum("failed" in row for row in rows)
 
 
 def _describe(runs: dict[str, list[RunConfig]], place: Path, as_json: bool) -> None:
     from auxmod.learning.cost import step_flops
     from auxmod.reporting.render import amount
-    from auxmod.reporting.results import missing
+    from auxmod.reporting.results import failures, missing
 
     stored = _stored(place)
     rows: list[dict[str, Any]] = []
     for item, cells in runs.items():
         for samples in sorted({run.training.samples for run in cells}):
             own = [run for run in cells if run.training.samples == samples]
-            left = missing(stored, own)
+            left, failed = missing(stored, own), len(failures(stored, own))
             work = sum(run.training.steps * step_flops(run) for run in left) / 1e15
-            counts = (len(own), len(own) - len(left), len(left), round(work, 1))
+            counts = (len(own), len(own) - len(left) - failed, failed, len(left), round(work, 1))
             rows.append(dict(zip(STANDING, (item, samples, *counts), strict=True)))
     if as_json:
         return display.print_json(rows)
@@ -232,14 +237,17 @@ def _describe(runs: dict[str, list[RunConfig]], place: Path, as_json: bool) -> N
 # ---- drawing ---------------------------------------------------------------------------------
 
 
-def _check_figure(item: str, out: Path | None) -> None:
+def _check_figure(item: str, out: Path | None, samples: str | None) -> None:
+    """Refuse, before anything is trained, what could not be drawn at the end."""
     if out is None:
         return
     from auxmod.reporting.figures import FIGURES
     from auxmod.reporting.looks import check_name
 
     require(item in FIGURES, f"--out draws a figure, but {item} has none; those that have: {', '.join(FIGURES)}.")
+    require(not samples, "--out draws the paper's numbers of samples: leave out --samples, or --out.")
     check_name(out)
+    require(not out.exists(), f"{out} exists already: name another file with --out.")
 
 
 def _draw(item: str, preset: str, stored: Index, path: Path) -> None:

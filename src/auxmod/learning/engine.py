@@ -241,7 +241,7 @@ class Ensemble:
             scores = [*self.evaluate(self.training.test_samples)]
             for e, figures in enumerate(scores):
                 if figures.get("missing") == figures["samples"] and dead[e] is None:
-                    dead[e] = self.steps  # with some loss scale left to halve, but no answers
+                    dead[e] = self.configs[e].training.steps - 1  # with some loss scale left to halve, but no answers
             if self.training.asks > 1:
                 for figures, often in zip(scores, self._asked(), strict=True):
                     figures |= {"asked": often}

@@ -32,7 +32,8 @@ def clean_up(device: torch.device) -> None:
 
 def check_fits(config: RunConfig, device: torch.device) -> None:
     """Refuse a run that is larger than the device's free memory, and say what to do."""
-    needed, free = member_bytes(config), free_bytes(device)
+    precision = resolve_precision(config.training.precision, device)
+    needed, free = member_bytes(config, precision), free_bytes(device)
     if needed <= free:
         return
     sizes = f"about {needed / 2**30:,.1f} GiB of memory, and {free / 2**30:,.1f} GiB is free"

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 Facts = dict[str, Any]
+NEAR = 5.0
+"""Points from the paper's figure that still count as agreement."""
 
 TITLES = {
     "table1a": "Table 1a: match accuracy (%), token embedding",
@@ -52,6 +54,11 @@ class Cell:
     def difference(self) -> float | None:
         """Ours less the paper's."""
         return None if self.paper is None or self.ours is None else self.ours - self.paper
+
+    def beside_paper(self) -> int | None:
+        """Whether ours is near the paper's (0), above it (1) or below it (−1); None where one of them is missing."""
+        gap = self.difference
+        return None if gap is None else 0 if abs(gap) <= NEAR else 1 if gap > 0 else -1
 
     def to_dict(self) -> Facts:
         ours = {"mean": self.ours, "std": self.std, "count": self.count, "failed": self.failed}

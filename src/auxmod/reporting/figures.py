@@ -89,10 +89,12 @@ def _legend(figure: Figure, cells: Sequence[Cell]) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    absent = sum(cell.ours is None for cell in cells)
+    failed = sum(cell.ours is None and cell.failed > 0 for cell in cells)
+    absent = sum(cell.ours is None for cell in cells) - failed
+    gaps = ", ".join(f"{words} ({n} of {len(cells)})" for words, n in (("not run", absent), ("failed", failed)) if n)
     marks: list[Any] = [Patch(color=COLOURS[name], label=f"{name}, ours") for name in ("sparse", "aux")]
     marks += [Line2D([], [], markeredgecolor=INK, markersize=7, label="the paper's", **RING)]
-    marks += [Patch(edgecolor=FAINT, **HATCHED, label=f"not run ({absent} of {len(cells)})")] if absent else []
+    marks += [Patch(edgecolor=FAINT, **HATCHED, label=gaps)] if gaps else []
     figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False, labelcolor=INK)
 
 

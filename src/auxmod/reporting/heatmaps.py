@@ -130,6 +130,6 @@ def _scale(figure: Figure, image: Any, grids: Sequence[Grid], preset: str) -> No
     ]
     absent = sum(int(np.isnan(grid).sum()) for grid in grids)
     if absent:
-        label = f"not run ({absent:,} of {sum(grid.size for grid in grids):,})"
+        label = f"no figure ({absent:,} of {sum(grid.size for grid in grids):,})"
         marks.append(Patch(**HATCHED, label=label))
     figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False, labelcolor=INK)

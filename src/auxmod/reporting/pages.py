@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from auxmod.errors import require
+from auxmod.experiments.recipes import RECIPES
 from auxmod.files import read_lines
 from auxmod.reporting import bench_figure, errata, figures, looks, render, reproduced, research, tables
 from auxmod.reporting import results as stored
-from auxmod.reporting.cells import Table
 from auxmod.reporting.research import markdown
 
 END = "<!-- /generated -->"
@@ -133,20 +133,23 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
 """Every block made from results/: its file, what its marker says, and what makes it."""
 
 
-PICTURES = (("headline", "demo"), ("table1a", "paper"), ("table1b", "paper"))
-"""Items whose figures lie in docs/, and in which preset."""
+PICTURES = {"bench-h200": "", "headline": "demo", "table1a": "paper", "table1b": "paper"}
+"""The pictures in docs/: figures of items, each in a preset; and the benchmark's."""
 
 
 def stale(root: Path, write: bool = False) -> list[str]:
     """The blocks and pictures that are not what `results/` gives now; with ``write`` they are brought up to date."""
     found = []
-    results = stored.read(root / "results")
-    for item, preset in PICTURES:
-        path, source = root / "docs" / f"{item}.png", _digest(tables.build(item, preset, results))
+    results, bench = stored.read(root / "results"), json.loads((root / "results" / "bench-h200.json").read_text())
+    for name, preset in PICTURES.items():
+        path = root / "docs" / f"{name}.png"
+        data: Any = bench if name == "bench-h200" else _shown(name, preset, results)
+        source = hashlib.sha256(json.dumps(data).encode()).hexdigest()
         if not path.exists() or source.encode() not in path.read_bytes():
             found.append(str(path.relative_to(root)))
             if write:
-                looks.save(figures.draw(item, preset, results), path, source)
+                figure = bench_figure.figure(bench) if data is bench else figures.draw(name, preset, results)
+                looks.save(figure, path, source)
     for name, marker, make in BLOCKS:
         path = root / name
         before = path.read_text(encoding="utf-8")
@@ -170,12 +173,13 @@ def replace_block(text: str, command: str, body: str) -> str:
     return f"{before}{start}\n\n{body.strip()}\n\n{END}{after}"
 
 
-def _digest(table: Table) -> str:
-    """Of a table's figures, so that a picture of others is known for old."""
-    return hashlib.sha256(json.dumps([cell.to_dict() for cell in table.cells]).encode()).hexdigest()
+def _shown(item: str, preset: str, results: stored.Index) -> list[Any]:
+    """What a picture may show: an item's figures and, of the headline, the learning curves."""
+    runs = [want.run for want in RECIPES[item](preset)] if item == "headline" else []
+    cells = [cell.to_dict() for cell in tables.build(item, preset, results).cells]
+    return [cells, [stored.curves(results, run) for run in runs]]
 
 
 if __name__ == "__main__":
-    bench_figure.save(json.loads(Path("results/bench-h200.json").read_text()), Path("docs/bench-h200.png"))
     for block in stale(Path.cwd(), write=True):
         print(f"updated {block}")

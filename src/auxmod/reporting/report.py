@@ -10,9 +10,8 @@ from typing import Any
 from auxmod.experiments.catalogue import Entry
 from auxmod.files import read_json
 from auxmod.reporting import bench_figure, charts, results, stored_runs, tables, webpage
-from auxmod.reporting.cells import Cell, Table, grouped
+from auxmod.reporting.cells import NEAR, Cell, Table, grouped
 from auxmod.reporting.render import amount, layout
-from auxmod.reporting.tables import NEAR
 
 PRESETS = ("paper", "best")
 SHOWN = ("table1a", "table1b", "table2", "table3", "configs")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from auxmod.experiments import recipes, wants
 from auxmod.reporting import results, tables
-from auxmod.reporting.cells import Cell
+from auxmod.reporting.cells import NEAR, Cell
 from auxmod.reporting.render import amount
 from auxmod.reporting.research import asked, markdown
 
@@ -70,10 +70,10 @@ def larger(place: Path) -> str:
     every = list(cases(place, wants.LARGE))
     lines = []
     for method, preset in itertools.product(("aux", "sparse"), PRESETS):
-        sides = [_side(case.cells[method, preset], case.paper(method), tables.NEAR) for case in every]
+        sides = [case.cells[method, preset].beside_paper() for case in every]
         counts = [sides.count(side) for side in (0, 1, -1)]
         lines.append(
-            f"- In the preset `{preset}`, `{method}` is within {tables.NEAR:g} points of the paper's figure in "
+            f"- In the preset `{preset}`, `{method}` is within {NEAR:g} points of the paper's figure in "
             f"{counts[0]} of the {sum(counts)} cells run, above that in {counts[1]}, and below in {counts[2]}."
         )
     return table(place, wants.LARGE) + "\n\n" + "\n".join(line for line in lines if " 0 cells run" not in line)
@@ -88,26 +88,26 @@ def in_short(place: Path) -> str:
         return f"{sum(map(holds, chosen))} of {len(chosen)}"
 
     def near(method: str) -> Callable[[Case], bool]:
-        return lambda case: _side(case.cells[method, "paper"], case.paper(method), tables.NEAR) == 0
+        return lambda case: case.cells[method, "paper"].beside_paper() == 0
 
     def above(method: str) -> Callable[[Case], bool]:
-        return lambda case: _side(case.cells[method, "best"], case.paper(method), tables.NEAR) == 1
+        return lambda case: case.cells[method, "best"].beside_paper() == 1
 
     def guessed(case: Case) -> bool:
         cell = case.cells["sparse", "paper"]
-        return near("sparse")(case) and (cell.paper or 0.0) - (cell.chance or 0.0) <= LEVEL
+        return (cell.paper or 0.0) - (cell.chance or 0.0) <= LEVEL
 
     def no_worse(case: Case) -> bool:
-        return _side(case.cells["sparse", "best"], case.paper("sparse"), LEVEL) in (0, 1)
+        return _side(case.cells["sparse", "best"], case.paper("sparse")) in (0, 1)
 
     def between(side: int) -> str:
-        return count(lambda case: _side(case.cells["aux", "best"], case.cells["sparse", "best"], LEVEL) == side)
+        return count(lambda case: _side(case.cells["aux", "best"], case.cells["sparse", "best"]) == side)
 
     lines = (
-        f"In the preset `paper`, `aux` is within {tables.NEAR:g} points of the paper's figure in {count(near('aux'))} "
+        f"In the preset `paper`, `aux` is within {NEAR:g} points of the paper's figure in {count(near('aux'))} "
         f"cells: {count(near('aux'), 'token')} for tokens, {count(near('aux'), 'angular')} for angles. `sparse` is in "
         f"{count(near('sparse'))}; in {count(guessed)} the paper's own is no more than {LEVEL:g} point above chance.",
-        f"In the preset `best`, `aux` is more than {tables.NEAR:g} points above the paper's figure in "
+        f"In the preset `best`, `aux` is more than {NEAR:g} points above the paper's figure in "
         f"{count(above('aux'))} cells. `sparse` is above the paper's or level with it in {count(no_worse)}.",
         f"With each method at its best, `aux` is ahead of `sparse` in {between(1)} cells, level in {between(0)}, and "
         f"behind in {between(-1)}.",
@@ -116,11 +116,11 @@ def in_short(place: Path) -> str:
     return "\n".join(f"- {line}" for line in lines) + f"\n\n{note}"
 
 
-def _side(cell: Cell, other: Cell, level: float) -> int | None:
+def _side(cell: Cell, other: Cell) -> int | None:
     """Whether one figure is above the other (1), below it (−1) or level with it (0); None where one was not run."""
     if cell.ours is None or other.ours is None:
         return None
-    gap, width = cell.ours - other.ours, max(level, cell.std or 0.0, other.std or 0.0)
+    gap, width = cell.ours - other.ours, max(LEVEL, cell.std or 0.0, other.std or 0.0)
     return 0 if abs(gap) <= width else 1 if gap > 0 else -1
 
 
@@ -128,5 +128,5 @@ def _origin(place: Path, samples: int) -> str:
     stored = results.read(place)
     runs = (run for item in ITEMS.values() for run in recipes.cells(item, PRESETS, seeds=1, samples=(samples,)))
     made = [row["provenance"] for run in runs for row in results.find(stored, run)]
-    commits = "; ".join(dict.fromkeys(f"{m['device']}, commit `{m['commit']}`" for m in made))
+    commits = "; ".join(dict.fromkeys(f"{m.get('device')}, commit `{m.get('commit')}`" for m in made))
     return f"{commits}: `auxmod reproduce table1a --samples {samples:_}`, and `table1b`."

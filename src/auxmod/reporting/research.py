@@ -10,7 +10,7 @@ from typing import Any
 from auxmod.experiments import recipes, unstated, wants
 from auxmod.files import read_lines
 from auxmod.reporting import render, results, tables
-from auxmod.reporting.cells import NAMES, Cell, grouped
+from auxmod.reporting.cells import NAMES, NEAR, Cell, grouped
 from auxmod.settings import build
 
 Rows = Iterable[Sequence[str]]
@@ -26,7 +26,7 @@ def markdown(columns: Sequence[str], rows: Rows) -> str:
 def setup(place: Path) -> str:
     """The configurations nearest to the paper's figures, of all that the paper's text leaves open."""
     names = ("pooling", "final_norm", "init", "clip")
-    groups = grouped(tables.build("setup", "paper", results.read(place)).cells, names)
+    groups = grouped(tables.build("setup", "paper", results.first_seeds(results.read(place))).cells, names)
     compared = {key: [cell for cell in cells if cell.difference is not None] for key, cells in groups.items()}
     whole = {key: cells for key, cells in compared.items() if len(cells) == 4}
     ranked = sorted((_distance(cells), key) for key, cells in whole.items())
@@ -41,14 +41,14 @@ def setup(place: Path) -> str:
     )
     note = (
         f"The {NEAREST} nearest of {len(whole)} configurations; in brackets the paper's figures. Match accuracy (%), "
-        "token N = 8, q = 31 and angular N = 16, q = 97, 100K samples; one seed, or three where `auxmod table knobs` "
-        "has them. All of them: `auxmod table setup`."
+        "token N = 8, q = 31 and angular N = 16, q = 97, 100K samples; the first seed. All of them: `auxmod table "
+        "setup`."
     )
     return f"{markdown(('configuration', *heads, 'mean distance'), rows)}\n\n{note}"
 
 
 def _distance(cells: Sequence[Cell]) -> float:
-    return statistics.fmean(abs(cell.difference or 0.0) for cell in cells)
+    return statistics.fmean(abs(cell.difference) for cell in cells if cell.difference is not None)
 
 
 def knobs(place: Path) -> str:
@@ -58,7 +58,7 @@ def knobs(place: Path) -> str:
 
 def finalists(place: Path) -> str:
     """How near each of the last configurations comes to the paper's figures, over all cells of Table 1."""
-    cells = tables.build("finalists", "paper", results.read(place)).cells
+    cells = tables.build("finalists", "paper", results.first_seeds(results.read(place))).cells
     groups = grouped(cells, ("changed", "method", "embedding"))
     columns = [(method, embedding) for method in ("aux", "sparse") for embedding in wants.SIZES]
     rows = []
@@ -70,8 +70,8 @@ def finalists(place: Path) -> str:
         ("configuration", *(f"{method}, {name}" for method, name in columns)), [row for row in rows if any(row[1:])]
     )
     note = (
-        f"Cells of Table 1 at 100K samples that come within {tables.NEAR:g} points of the paper's accuracy, and the "
-        "mean distance from it; one seed: `auxmod table finalists`."
+        f"Cells of Table 1 at 100K samples that come within {NEAR:g} points of the paper's accuracy, and the mean "
+        "distance from it; the first seed: `auxmod table finalists`."
     )
     return "\n\n".join((table, note, *_tried_on_angles(cells), _in_other_precision(place)))
 
@@ -84,7 +84,7 @@ def _tried_on_angles(cells: Sequence[Cell]) -> tuple[str, str]:
     rows = ((_named(c.facts["changed"]), f"{c.ours:.1f}") for c in tried[:NEAREST])
     note = (
         f"The {NEAREST} best of {len(tried)} configurations of `aux` on angles, N = {n}, q = {q}: match accuracy (%), "
-        "one seed."
+        "the first seed."
     )
     return markdown(("configuration", f"aux ({tried[0].paper})"), rows), note
 
@@ -109,10 +109,8 @@ def _in_other_precision(place: Path) -> str:
 
 
 def _nearness(cells: Sequence[Cell]) -> str:
-    gaps = [abs(cell.difference) for cell in cells if cell.difference is not None]
-    if not gaps:
-        return ""
-    return f"{sum(gap <= tables.NEAR for gap in gaps)} of {len(gaps)}, {statistics.fmean(gaps):.1f}"
+    sides = [cell.beside_paper() for cell in cells if cell.difference is not None]
+    return f"{sides.count(0)} of {len(sides)}, {_distance(cells):.1f}" if sides else ""
 
 
 def ways(place: Path) -> str:

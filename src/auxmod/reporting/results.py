@@ -71,7 +71,7 @@ def _rows(source: Path) -> list[dict[str, Any]]:
     if not source.is_dir():
         return read_results(source)
     run = Run.open(source)
-    return [result_row(run.config, run.result, {}, curve=run.curve())]
+    return [result_row(run.config, run.result, run.provenance, curve=run.curve())]
 
 
 # ---- finding ----------------------------------------------------------------------------------------------
@@ -95,10 +95,9 @@ def find(results: Index, run: RunConfig) -> list[Row]:
     return list({row["config"].get("seed"): row for row in best}.values())
 
 
-def of_seed(results: Index, run: RunConfig) -> Index:
-    """The rows of a run that have its own seed."""
-    key = _key(run.to_dict())
-    return {key: [row for row in results.get(key, []) if row["config"].get("seed") == run.seed]}
+def first_seeds(results: Index) -> Index:
+    """The rows of seed 0 alone, for where all that is compared has that one."""
+    return {key: [row for row in rows if row["config"].get("seed") == 0] for key, rows in results.items()}
 
 
 def _asks(row: Row) -> int:
@@ -147,12 +146,17 @@ def chance(run: RunConfig, tau: float | None = None) -> float:
 
 
 def missing(results: Index, runs: Iterable[RunConfig]) -> list[RunConfig]:
-    """Those of the runs, seed for seed, that have no figures."""
-    return [run for run in runs if run.seed not in _scored(find(results, run))]
+    """Those of the runs, seed for seed, that have neither figures nor failed."""
+    return [run for run in runs if not _own(results, run)]
 
 
-def _scored(rows: Iterable[Row]) -> set[int]:
-    return {row["config"]["seed"] for row in rows if "scores" in row}
+def failures(results: Index, runs: Iterable[RunConfig]) -> list[RunConfig]:
+    """Those that failed."""
+    return [run for run in runs if any("scores" not in row for row in _own(results, run))]
+
+
+def _own(results: Index, run: RunConfig) -> list[Row]:
+    return [row for row in find(results, run) if row["config"].get("seed") == run.seed]
 
 
 def curves(results: Index, run: RunConfig) -> list[list[tuple[int, float]]]:

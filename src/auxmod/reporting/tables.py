@@ -19,15 +19,13 @@ from auxmod.experiments.recipes import RECIPES
 from auxmod.experiments.wants import Wanted
 from auxmod.problem import theory
 from auxmod.reporting import published, results
-from auxmod.reporting.cells import NAMES, TITLES, Cell, Facts, Table, grouped, values
+from auxmod.reporting.cells import NAMES, NEAR, TITLES, Cell, Facts, Table, grouped, values
 from auxmod.settings import flatten
 
 ONCE = ("gap", "rho", "headline", "beyond", "setup", "knobs", "finalists")
 """Tables that are the same for every preset."""
-SHOWN = ("pooling", "final_norm", "init", "clip", "lr")
-"""Settings that the paper leaves open or that a preset changes, said beneath each table."""
-NEAR = 5.0
-"""Points from the paper's figure that still count as agreement."""
+SHOWN = ("pooling", "final_norm", "init", "clip", "optimiser", "lr")
+"""Settings that the paper leaves open or that a preset changes, said beneath each table where its runs share them."""
 
 
 def build(item: str, preset: str, stored: results.Index, samples: Sequence[int] = ()) -> Table:
@@ -82,6 +80,7 @@ def _of_runs(item: str, preset: str, stored: results.Index, samples: Sequence[in
 
 def _cells(item: str, asked: Iterable[Wanted], stored: results.Index) -> Iterator[Cell]:
     best: dict[tuple[Any, ...], list[Cell]] = {}
+    first = results.first_seeds(stored)
     for want, tau, asks in _questions(item, asked):
         facts = _facts(item, want)
         if item == "beyond":
@@ -89,7 +88,7 @@ def _cells(item: str, asked: Iterable[Wanted], stored: results.Index) -> Iterato
         else:
             facts |= {"metric": "match" if tau is None else "tau", "tau": tau}
         if want.variant == "searched":
-            cell = _cell(facts, None, results.of_seed(stored, want.run), want.run, tau, asks)
+            cell = _cell(facts, None, first, want.run, tau, asks)
             best.setdefault(tuple(facts[name] for name in _SHAPES[item][0]), []).append(cell)
         else:
             yield _cell(facts, _paper(item, facts, tau) if asks == 1 else None, stored, want.run, tau, asks)
@@ -164,18 +163,31 @@ def _cell(
 def _notes(asked: Sequence[Wanted], cells: Sequence[Cell]) -> Iterator[str]:
     done = sum(cell.ours is not None for cell in cells)
     yield f"{done} of {len(cells)} cells run. Ours: mean ± standard deviation (seeds)."
-    for variant, want in {want.variant: want for want in asked}.items():
-        own, pair = flatten(want.run), len(want.run.method.moduli) > 1
-        names = [*SHOWN, *(["draw"] if pair else []), *(name for name in ("alpha", "lift") if own[name])]
-        yield f"{NAMES[variant]}: " + ", ".join(f"{name} {own[name]}" for name in names)
+    yield from _settings(asked)
     compared = [cell for cell in cells if cell.difference is not None and cell.facts["metric"] != "gain"]
     for (method, samples), group in grouped(compared, ("method", "samples")).items():
-        gaps = [cell.difference or 0.0 for cell in group]
-        near, below = sum(abs(gap) <= NEAR for gap in gaps), sum(gap < -1 for gap in gaps)
+        near, below = sum(c.beside_paper() == 0 for c in group), sum((c.difference or 0.0) < -1 for c in group)
         yield (
-            f"{NAMES[method]} with {samples:,} samples: {near} of {len(gaps)} within {NEAR:g} points of the paper's, "
+            f"{NAMES[method]} with {samples:,} samples: {near} of {len(group)} within {NEAR:g} points of the paper's, "
             f"{below} more than 1 point below it."
         )
+
+
+def _settings(asked: Sequence[Wanted]) -> Iterator[str]:
+    """What the runs of each method, and of each embedding where there are two, have in common of `SHOWN`."""
+    firsts: dict[RunConfig, Wanted] = {}
+    for want in asked:
+        firsts.setdefault(want.run, want)
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for want in firsts.values():
+        groups.setdefault((want.variant, want.run.model.embedding), []).append(flatten(want.run))
+    several = len({embedding for _, embedding in groups}) > 1
+    for (variant, embedding), runs in groups.items():
+        own = runs[0]
+        names = [*SHOWN, *(["draw"] if len(own["moduli"]) > 1 else []), *(n for n in ("alpha", "lift") if own[n])]
+        shared = [name for name in names if len({run[name] for run in runs}) == 1]
+        whose = f"{NAMES[variant]}, {embedding}" if several else NAMES[variant]
+        yield f"{whose}: " + ", ".join(f"{name} {own[name]}" for name in shared)
 
 
 # ---- Table 3 ----------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ OTHER: dict[str, dict[str, Any]] = {
         "harmonics": (2, 3),
         "asked": "all",
         "augment": "shift",
+        "tails": 4.0,
     },
     "model": {
         "embedding": "token",
@@ -158,6 +159,7 @@ WRONG: list[tuple[type, dict[str, Any], str]] = [
     (Model, {"init": "-1"}, "--init is '-1'"),
     (Model, {"init": "nan"}, "--init is 'nan'"),
     (Model, {"lift": -0.1}, "--lift is -0.1"),
+    (Method, {"tails": 0.5}, "--tails is 0.5"),
     (Model, {"bias": "yes"}, "true or false"),
     (Model, {"norm": "both"}, "--norm is 'both'"),
     (Training, {"samples": 0}, "--samples is 0"),

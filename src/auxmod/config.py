@@ -19,7 +19,7 @@ from auxmod.errors import require
 
 FORMAT = 1
 """Version of the JSON form; a file of another version is refused, never guessed at."""
-LATER = {"harmonics", "asked", "augment", "readout", "lift", "optimiser", "asks"}
+LATER = {"harmonics", "asked", "augment", "tails", "readout", "lift", "optimiser", "asks"}
 """Settings added since the first results: left out of the JSON form at their defaults, so that old names hold."""
 
 MethodName = Literal["naive", "sparse", "aux", "ladder", "auto", "custom"]
@@ -83,6 +83,8 @@ class Method(Checked):
     """A drawn label is asked of its own modulus's point, or (all) of the points of all moduli, as the same number."""
     augment: Augment = "none"
     """shift: add one random constant to all terms of a sample, mod q, afresh at each visit."""
+    tails: float = 1.0
+    """How much more than others rare sums may weigh in training: those far from the mean, where errors are large."""
 
     @property
     def k(self) -> int | None:
@@ -117,6 +119,7 @@ class Method(Checked):
         self._check("weights", lambda w: all(0 < v <= 1 for v in w), "each must lie in (0, 1]")
         require(abs(sum(w) - 1) < 1e-6, f"--weights is {listed(w)}, which sums to {sum(w):g}; make it sum to 1.")
         self._check("alpha", lambda alpha: alpha >= 0, "a penalty's weight is 0 or more")
+        self._check("tails", lambda tails: tails >= 1, "it is at least 1, which weighs all sums alike")
 
 
 @dataclass(frozen=True, kw_only=True)

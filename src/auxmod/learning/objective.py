@@ -47,6 +47,10 @@ class Objective:
     """Where each member's label draws start, int64 (E,)."""
     crossed: Tensor | None
     """Which members ask a drawn label of all points, bool (E,); None where none does."""
+    n: int
+    """Number of terms."""
+    tails: Tensor | None
+    """The most that a rare sum weighs, float32 (E,); None where all weigh the same."""
     shifts: tuple[Tensor, Tensor] | None
     """Where each member's constants start, and how many there are (1 where it does not shift); None where none does."""
 
@@ -61,7 +65,7 @@ class Objective:
         q = torch.tensor([c.problem.q for c in configs], device=device)
         multipliers = padded((c.method.moduli for c in configs), 1)
         harmonics = padded(((*[1] * len(c.method.moduli), *c.method.harmonics) for c in configs), 1)
-        crossed = [c.method.asked == "all" for c in configs]
+        crossed, tails = [c.method.asked == "all" for c in configs], [c.method.tails for c in configs]
         reach = torch.tensor([c.problem.q if c.method.augment == "shift" else 1 for c in configs], device=device)
         starts = torch.tensor([rng.key(c.seed, "shift") for c in configs], device=device)
         return cls(
@@ -71,6 +75,8 @@ class Objective:
             harmonics=harmonics,
             rungs=torch.tensor([c.method.rungs for c in configs], device=device),
             finer=len(configs[0].method.harmonics),
+            n=configs[0].problem.n,
+            tails=torch.tensor(tails, device=device) if max(tails) > 1 else None,
             crossed=torch.tensor(crossed, device=device) if any(crossed) else None,
             shifts=(starts, reach) if any(c.method.augment == "shift" for c in configs) else None,
             weights=padded((c.method.weights for c in configs), 0.0),
@@ -104,12 +110,25 @@ class Objective:
         weights = self.sample_weights(index, step)
         if not self.model.angles:
             target = labels.residues(total[..., None], self.moduli[:, None])
-            return (self.token_losses(outputs, target) * weights).sum(-1).mean(1)
+            return self._mean((self.token_losses(outputs, target) * weights).sum(-1), total)
         each = self.angular_losses(outputs, total)
         if self.crossed is not None:
             each = torch.where(self.crossed[:, None, None], self.crossed_losses(outputs, total), each)
         loss = (each * weights).sum(-1) + self.alpha[:, None] * collapse_penalty(outputs[..., :2])
-        return loss.mean(1)
+        return self._mean(loss, total)
+
+    def _mean(self, loss: Tensor, total: Tensor) -> Tensor:
+        return (loss if self.tails is None else loss * self.rarity(total).to(loss.dtype)).mean(1)
+
+    def rarity(self, total: Tensor) -> Tensor:
+        """What samples with these sums (E, B) weigh: 1 within 1.5 deviations of a uniform sum's mean, then ever more.
+
+        With the whole of exp(¾·z²/2) the sums would spread as if their deviation were twice as large.
+        """
+        assert self.tails is not None
+        q = self.q[:, None].double()
+        square = (total - self.n * (q - 1) / 2) ** 2 / (self.n * (q**2 - 1) / 12)
+        return torch.exp(0.375 * (square - 2.25).clamp(min=0)).minimum(self.tails[:, None])
 
     def angular_losses(self, outputs: Tensor, total: Tensor) -> Tensor:
         """Mean squared error of each rung's point, (E, B, J)."""

@@ -55,6 +55,28 @@ def test_a_changed_result_makes_a_picture_stale(tmp_path, monkeypatch):
     assert pages.stale(tmp_path) == []
 
 
+def test_errors_are_counted_by_how_rare_a_sum_is(tmp_path):
+    rows = []
+    for run in recipes.cells("beyond"):
+        n, q = run.problem.n, run.problem.q
+        if (n, q) in research.RARE and run.model.embedding == "angular":
+            row = made_up.row(run)
+            usual, rare = {32: (15, 24), 64: (31, 42)}[n]  # 0.3 deviations from the mean, and more than 3
+            row["scores"]["by_wraps"] = [
+                {"bucket": usual, "samples": 90, "correct": 81},
+                {"bucket": rare, "samples": 10, "correct": run.seed},
+            ]
+            for bucket in {32: (13, 12), 64: (35, 37)}[n]:  # 1.5 and 2.1; 1.5 and 2.4
+                row["scores"]["by_wraps"].append({"bucket": bucket, "samples": 50, "correct": 25})
+            rows.append(row)
+    write_lines(tmp_path / "beyond.jsonl", rows)
+    lines = research.by_rarity(tmp_path).splitlines()[2:6]
+    assert lines[0] == "| less than 1 | 45.0 |" + " 90.0 |" * 6
+    assert lines[1] == "| 1 to 2 | 25.0 |" + " 50.0 |" * 6
+    assert lines[2] == "| 2 to 3 | 25.0 |" + " 50.0 |" * 6
+    assert lines[3] == "| 3 or more | 5.0 |" + " 10.0 |" * 6  # 0, 1 and 2 of 10
+
+
 def test_only_the_named_block_changes():
     assert replace_block(TEXT, "one", "new \\1 |") == TEXT.replace("\nold\n", "\n\nnew \\1 |\n\n")
     once = replace_block(TEXT, "two", "x")

@@ -127,6 +127,8 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
     ("README.md", "make pages: past the paper", research.beyond),
     ("docs/research.md", "make pages: past the paper", research.beyond),
     ("docs/research.md", "make pages: other moduli", research.moduli),
+    ("docs/research.md", "make pages: by how rare a sum is", research.by_rarity),
+    ("docs/research.md", "make pages: tails", research.tails),
     ("docs/research.md", "make pages: starts", research.starts),
     ("docs/research.md", "make pages: trials", research.trials),
 ]

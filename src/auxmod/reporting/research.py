@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -228,23 +230,69 @@ def moduli(place: Path) -> str:
 
 
 def starts(place: Path) -> str:
-    """`auto` with a small encoder, by how its weights start, over seeds."""
+    """`auto` with a small encoder, by how its weights start."""
+
+    def start(config: dict[str, Any]) -> str:
+        model = config["model"]
+        return f"{model['init']}, the embedding {model['lift']:g}" if "lift" in model else str(model["init"])
+
+    return _small_encoder(place / "lift.jsonl", "init", start)
+
+
+def tails(place: Path) -> str:
+    """`auto` with a small encoder, by how much rare sums may weigh."""
+    return _small_encoder(place / "tails.jsonl", "`--tails`", lambda config: f"{config['method'].get('tails', 1):g}")
+
+
+def _small_encoder(path: Path, head: str, named: Callable[[dict[str, Any]], str]) -> str:
+    """Runs that differ in one thing, over seeds."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for row in read_lines(place / "lift.jsonl"):
-        model = row["config"]["model"]
-        lift = f", the embedding {model['lift']:g}" if "lift" in model else ""
-        found.setdefault(f"{model['init']}{lift}", []).append(row)
+    for row in read_lines(path):
+        found.setdefault(named(row["config"]), []).append(row)
     body = []
-    for start, rows in found.items():
+    for name, rows in found.items():
         shares = [[row["scores"]["match"] for row in rows]]
         shares += [[row["scores"]["tau"][tau] for row in rows] for tau in ("0.01", "0.05")]
         figures = (f"{100 * statistics.fmean(each):.1f} ± {100 * statistics.stdev(each):.1f}" for each in shares)
-        body.append((start, *figures, str(len(rows))))
+        body.append((name, *figures, str(len(rows))))
     made = {row["provenance"]["command"]: row["provenance"] for rows in found.values() for row in rows}
     problem = rows[0]["config"]["problem"]
     origin = (f"{m['device']}, {m['precision']}, commit `{m['commit']}`, `{command}`" for command, m in made.items())
     note = f"N = {problem['n']}, q = {problem['q']}; chance {100 / problem['q']:.1f}, 2 and 10. {'; '.join(origin)}."
-    return f"{markdown(('init', 'match accuracy (%)', 'τ = 0.01', 'τ = 0.05', 'seeds'), body)}\n\n{note}"
+    return f"{markdown((head, 'match accuracy (%)', 'τ = 0.01', 'τ = 0.05', 'seeds'), body)}\n\n{note}"
+
+
+RARE = ((32, 257), (64, 433))
+"""Cases of angles past the paper whose errors are counted by how rare a sum is."""
+
+
+def by_rarity(place: Path) -> str:
+    """Match accuracy by how many standard deviations a sum lies from the mean, of each method at its best."""
+    right, asked = Counter[tuple[Any, ...]](), Counter[tuple[Any, ...]]()
+    for row in read_lines(place / "beyond.jsonl"):
+        config = row["config"]
+        case = config["problem"]["n"], config["problem"]["q"]
+        if case in RARE and config["model"]["embedding"] == "angular" and "scores" in row:
+            (n, q), method = case, config["method"]["method"]
+            for part in row["scores"]["by_wraps"]:
+                middle = part["bucket"] * q + (q - 1) / 2
+                band = min(3, int(abs(middle - n * (q - 1) / 2) / math.sqrt(n * (q**2 - 1) / 12)))
+                right[band, case, method] += part["correct"]
+                asked[band, case, method] += part["samples"]
+    columns = [(case, method) for case in RARE for method in ("sparse", "aux", "auto")]
+    whole = sum(count for (_, case, method), count in asked.items() if (case, method) == columns[-1])
+    rows = (
+        (
+            ("less than 1", "1 to 2", "2 to 3", "3 or more")[band],
+            f"{100 * asked[band, *columns[-1]] / whole:.1f}",
+            *(f"{100 * right[band, *column] / asked[band, *column]:.1f}" for column in columns),
+        )
+        for band in range(4)
+    )
+    heads = (f"{method}, N = {n}, q = {q}" for (n, q), method in columns)
+    return markdown(("deviations from the mean", f"share at N = {RARE[-1][0]}", *heads), rows) + (
+        "\n\nMatch accuracy (%) of the runs above, asked once, over all seeds; sums that wrap as often count as one."
+    )
 
 
 def _runs_of(commit: str, rows: Sequence[dict[str, Any]]) -> str:

@@ -195,6 +195,7 @@ def test_curves_are_run_and_drawn(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(reproduce, "_run", lambda *_: 0)
     code, _, error = cli("reproduce", "curves")
     assert (code, Path("curves.png").exists()) == (0, True), error
+    assert cli("reproduce", "curves", "--dry-run")[0] == 0  # which draws nothing
 
 
 @pytest.mark.usefixtures("small_models")

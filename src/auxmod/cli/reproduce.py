@@ -151,7 +151,7 @@ def reproduce(
     """
     require(seeds is None or seeds >= 1, f"--seeds is {seeds}, but a cell needs at least 1.")
     picture = out or (Path("curves.png") if item == "curves" and not samples else None)
-    _check_figure(item, picture, samples)
+    _check_figure(item, None if dry_run else picture, samples)
     from auxmod.reporting import tables
     from auxmod.reporting.cells import TITLES
     from auxmod.reporting.results import default_place

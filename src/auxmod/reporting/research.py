@@ -268,7 +268,7 @@ RARE = ((32, 257), (64, 433))
 
 def by_rarity(place: Path) -> str:
     """Match accuracy by how many standard deviations a sum lies from the mean, of each method at its best."""
-    right, asked = Counter[tuple[Any, ...]](), Counter[tuple[Any, ...]]()
+    right, seen = Counter[tuple[Any, ...]](), Counter[tuple[Any, ...]]()
     for row in read_lines(place / "beyond.jsonl"):
         config = row["config"]
         case = config["problem"]["n"], config["problem"]["q"]
@@ -278,21 +278,22 @@ def by_rarity(place: Path) -> str:
                 middle = part["bucket"] * q + (q - 1) / 2
                 band = min(3, int(abs(middle - n * (q - 1) / 2) / math.sqrt(n * (q**2 - 1) / 12)))
                 right[band, case, method] += part["correct"]
-                asked[band, case, method] += part["samples"]
+                seen[band, case, method] += part["samples"]
     columns = [(case, method) for case in RARE for method in ("sparse", "aux", "auto")]
-    whole = sum(count for (_, case, method), count in asked.items() if (case, method) == columns[-1])
+    whole = sum(count for (_, case, method), count in seen.items() if (case, method) == columns[-1])
     rows = (
         (
             ("less than 1", "1 to 2", "2 to 3", "3 or more")[band],
-            f"{100 * asked[band, *columns[-1]] / whole:.1f}",
-            *(f"{100 * right[band, *column] / asked[band, *column]:.1f}" for column in columns),
+            f"{100 * seen[band, *columns[-1]] / whole:.1f}",
+            *(f"{100 * right[band, *column] / seen[band, *column]:.1f}" for column in columns),
         )
         for band in range(4)
     )
     heads = (f"{method}, N = {n}, q = {q}" for (n, q), method in columns)
-    return markdown(("deviations from the mean", f"share at N = {RARE[-1][0]}", *heads), rows) + (
-        "\n\nMatch accuracy (%) of the runs above, asked once, over all seeds; sums that wrap as often count as one."
-    )
+    chances = " and ".join(f"{100 / q:.1f}" for _, q in RARE)
+    note = f"of the runs above, asked once, over all seeds; chance {chances}. Sums that wrap as often count as one."
+    table = markdown(("deviations from the mean", f"share at N = {RARE[-1][0]} (%)", *heads), rows)
+    return f"{table}\n\nMatch accuracy (%) {note}"
 
 
 def _runs_of(commit: str, rows: Sequence[dict[str, Any]]) -> str:

@@ -102,6 +102,7 @@ def test_an_unknown_preset_is_refused() -> None:
         ("redbox", 81),
         ("curves", 2 * 2 * (3 + 3 + 1)),
         ("finalists", 4 * 18 * 2 + 12 * 2 * 3 - 4 + 12 * 4 - 6 + 9 * 3 - 2 + 2 * 2 * 4 + 9 * 4),  # some in two lists
+        ("longer", 5 * 18 * 2),
     ],
 )
 def test_an_item_needs_so_many_runs_at_the_papers_preset(item: str, count: int) -> None:
@@ -111,7 +112,7 @@ def test_an_item_needs_so_many_runs_at_the_papers_preset(item: str, count: int) 
 
 def test_all_items_have_a_recipe_with_a_line_about_it() -> None:
     paper = {"table1a", "table1b", "table2", "table3", "configs", "grid", "redbox", "curves"}
-    assert set(RECIPES) == paper | {"headline", "beyond", "setup", "knobs", "finalists"}
+    assert set(RECIPES) == paper | {"headline", "beyond", "setup", "knobs", "finalists", "longer"}
     assert all(recipe.__doc__ for recipe in RECIPES.values())
 
 

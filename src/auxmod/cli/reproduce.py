@@ -26,11 +26,11 @@ _ITEM = Parameter(
     help="table1a, table1b: match accuracy, token and angular; table2: τ-accuracy at large N and q; table3: the spread "
     "over K and r; configs: 16 encoders; grid: accuracy over K and r, redbox: the one of N=64, q=433; gap, rho: the "
     "theory's; curves: while learning; headline: the demo over seeds; beyond: past the paper; setup, knobs, "
-    "finalists: the search for the paper's own setup."
+    "finalists, longer: the search for the paper's own setup."
 )
 _Table = Literal[
     "table1a", "table1b", "table2", "table3", "configs", "gap", "rho", "redbox", "grid",
-    "headline", "beyond", "setup", "knobs", "finalists",
+    "headline", "beyond", "setup", "knobs", "finalists", "longer",
 ]  # fmt: skip
 TableItem = Literal[_Table, "all"]
 FigureItem = Literal["gap", "rho", "configs", "grid", "redbox", "curves", "table1a", "table1b", "headline"]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments.presets import with_preset
-from auxmod.experiments.unstated import finalists, knobs, setup
+from auxmod.experiments.unstated import finalists, knobs, longer, setup
 from auxmod.experiments.wants import HUGE, LARGE, SIZES, SMALL, VARIANTS, Wanted, wanted
 from auxmod.settings import build
 
@@ -163,7 +163,7 @@ RECIPES: dict[str, Callable[..., Iterator[Wanted]]] = {
     recipe.__name__: recipe
     for recipe in (
         *(table1a, table1b, configs, table3, redbox, grid, table2, curves),
-        *(headline, beyond, setup, knobs, finalists),
+        *(headline, beyond, setup, knobs, finalists, longer),
     )
 }
 """By name, in the order in which they should be run."""

@@ -1,7 +1,8 @@
 """The search for the setup behind the paper's figures: the runs that tried what it leaves open, and what it states.
 
 First all combinations of what is open on two cells of Table 1, then one stated value changed at a time, then the
-nearest few on all cells, and more for angles. docs/results.md says what came out; the preset `paper` is the end of it.
+nearest few on all cells, and more for angles: the preset `paper` is the end of that. Last, how long the paper may have
+trained on its larger sets. docs/results.md says what came out.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from auxmod.experiments.presets import PAPER_CHOICE, Settings
-from auxmod.experiments.wants import SIZES, SMALL, Wanted, wanted
+from auxmod.experiments.wants import LARGE, SIZES, SMALL, Wanted, wanted
 
 TELLING = (("token", (8, 31)), ("angular", (16, 97)))
 """Cells of Table 1 on which a configuration is judged first: cheap to run, and learned by aux."""
@@ -83,3 +84,11 @@ def finalists(_: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
         for lift, lr in ((0.15, 1e-4), (0.2, 1e-4), (0.15, 2e-4)):
             yield wanted("stated", "aux", size, "angular", count, pooling="mean", lift=lift, lr=lr, draw="expected")
         yield wanted("stated", "sparse", size, "angular", count, **NEAREST, lift=0.15, clip=1.0)
+
+
+def longer(_: str, samples: Sequence[int] = (LARGE,)) -> Iterator[Wanted]:
+    """Table 1 with 1M samples: the preset `paper`, which learns too much in ten epochs, with fewer; then `stated`."""
+    settings = [(size, embedding) for embedding in SIZES for size in SIZES[embedding]]
+    for (preset, epochs), count in itertools.product((*(("paper", e) for e in (1, 2, 4, 10)), ("stated", 10)), samples):
+        for (size, embedding), variant in itertools.product(settings, ("aux", "sparse")):
+            yield wanted(preset, variant, size, embedding, count, epochs=epochs)

@@ -22,7 +22,7 @@ from auxmod.reporting import published, results
 from auxmod.reporting.cells import NAMES, NEAR, TITLES, Cell, Facts, Table, grouped, values
 from auxmod.settings import flatten
 
-ONCE = ("gap", "rho", "headline", "beyond", "setup", "knobs", "finalists")
+ONCE = ("gap", "rho", "headline", "beyond", "setup", "knobs", "finalists", "longer")
 """Tables that are the same for every preset."""
 SHOWN = ("pooling", "final_norm", "init", "clip", "optimiser", "lr")
 """Settings that the paper leaves open or that a preset changes, said beneath each table where its runs share them."""
@@ -60,6 +60,7 @@ _SHAPES: dict[str, tuple[tuple[str, ...], str]] = {
     "setup": (("embedding", "pooling", "final_norm", "init", "clip"), "method"),
     "knobs": (("embedding", "changed"), "method"),
     "finalists": (("embedding", "n", "q", "changed"), "method"),
+    "longer": (("embedding", "n", "q", "changed"), "method"),
 }
 """The facts that name a row, and the one that names a column."""
 
@@ -127,7 +128,7 @@ def _facts(item: str, want: Wanted) -> Facts:
     run = want.run
     facts: Facts = {"embedding": run.model.embedding, "n": run.problem.n, "q": run.problem.q}
     facts |= {"samples": run.training.samples, "method": want.variant, "k": run.method.k, "r": run.method.r}
-    if item in ("knobs", "finalists"):
+    if item in ("knobs", "finalists", "longer"):
         return facts | {"changed": _departure(run)}
     own, more = flatten(run), {"configs": tuple(recipes.SWITCHES), "setup": _SHAPES["setup"][0]}
     return facts | {name: own[name] for name in more.get(item, ())}
@@ -135,7 +136,7 @@ def _facts(item: str, want: Wanted) -> Facts:
 
 def _paper(item: str, facts: Facts, tau: float | None) -> float | None:
     """The paper's figure; what is tried past its tables is tried on cells of its Tables 1 and 2."""
-    if item in ("setup", "knobs", "finalists", "beyond"):
+    if item in ("setup", "knobs", "finalists", "longer", "beyond"):
         item = "table1a" if facts["embedding"] == "token" else "table1b" if tau is None else "table2"
     names = ["embedding", "n", "q", "samples", "method", *(recipes.SWITCHES if item == "configs" else ())]
     return published.find(item, tau=tau, **{name: facts[name] for name in names})

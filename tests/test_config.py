@@ -90,6 +90,7 @@ def test_a_name_covers_every_field_but_labels_and_places() -> None:
             both: dict[str, Any] = {"moduli": (1, 4), "weights": (0.5, 0.5)}
             finer = {"harmonics": value, "weights": (0.5, 0.25, 0.25)}
             together = finer if name == "harmonics" else both if name in both else {name: value}
+            together |= both if name == "tails" else {}
             hashes.append(changed(group, **together).hash)
     assert len(set(hashes)) == len(hashes) - 1  # moduli and weights changed together, twice
     assert changed("method", method="aux").hash == RunConfig().hash
@@ -105,7 +106,7 @@ def runs(draw: st.DrawFn) -> RunConfig:
         chosen["method"].pop(name, None)
     if "asked" in chosen["method"] or "alpha" in chosen["method"]:
         chosen["model"]["readout"] = "angles"
-    if draw(st.booleans()):
+    if "tails" in chosen["method"] or draw(st.booleans()):
         chosen["method"] |= {"moduli": (1, 2, 4), "weights": (0.5, 0.25, 0.25)}
     problem = Problem(n=draw(st.integers(1, 500)), q=draw(st.integers(3, 10**7)))
     parts = {name: kind(**chosen[name]) for name, kind in GROUPS.items() if name != "problem"}
@@ -160,6 +161,7 @@ WRONG: list[tuple[type, dict[str, Any], str]] = [
     (Model, {"init": "nan"}, "--init is 'nan'"),
     (Model, {"lift": -0.1}, "--lift is -0.1"),
     (Method, {"tails": 0.5}, "--tails is 0.5"),
+    (Method, {"tails": 2.0}, "--tails is 2, but rare sums weigh more at moduli above q, and there is none"),
     (Model, {"bias": "yes"}, "true or false"),
     (Model, {"norm": "both"}, "--norm is 'both'"),
     (Training, {"samples": 0}, "--samples is 0"),

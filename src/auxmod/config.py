@@ -84,7 +84,7 @@ class Method(Checked):
     augment: Augment = "none"
     """shift: add one random constant to all terms of a sample, mod q, afresh at each visit."""
     tails: float = 1.0
-    """How much more than others rare sums may weigh in training: those far from the mean, where errors are large."""
+    """How much more than others rare sums, far from the mean, may weigh at moduli above q: there errors are large."""
 
     @property
     def k(self) -> int | None:
@@ -120,6 +120,10 @@ class Method(Checked):
         require(abs(sum(w) - 1) < 1e-6, f"--weights is {listed(w)}, which sums to {sum(w):g}; make it sum to 1.")
         self._check("alpha", lambda alpha: alpha >= 0, "a penalty's weight is 0 or more")
         self._check("tails", lambda tails: tails >= 1, "it is at least 1, which weighs all sums alike")
+        require(
+            self.tails == 1 or len(self.moduli) > 1,
+            f"--tails is {self.tails:g}, but rare sums weigh more at moduli above q, and there is none: leave it out.",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,6 +31,8 @@ AUTO: dict[str, Any] = {
     "weight_decay": 0.03,
 }
 """The encoder and the optimiser of `auto`, at the paper's size: docs/research.md has the trials."""
+TAILS = 20.0
+"""How much rare sums may weigh with `auto`."""
 
 
 def build(**settings: Any) -> RunConfig:
@@ -145,4 +147,5 @@ def _auto(n: int, harmonics: Sequence[int]) -> dict[str, Any]:
     """The ladder and finer points beside it: q weighs four times as much as a rung, a harmonic half as much."""
     moduli = _rungs(n)
     parts = (4.0, *(1.0 for _ in moduli[1:]), *(0.5 for _ in harmonics))
-    return {"moduli": moduli, "harmonics": tuple(harmonics), "weights": tuple(p / sum(parts) for p in parts)}
+    weights = tuple(p / sum(parts) for p in parts)
+    return {"moduli": moduli, "harmonics": tuple(harmonics), "weights": weights, "tails": TAILS}

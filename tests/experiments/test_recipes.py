@@ -188,7 +188,7 @@ def test_what_auto_chooses(n: int, embedding: str) -> None:
     count, own, rung, harmonic = AUTO[n]
     run = build(n=n, q=97, embedding=embedding, method="auto")
     assert run.method.moduli == tuple(2**j for j in range(count))
-    assert (run.method.harmonics, run.method.draw) == ((2, 4), "expected")
+    assert (run.method.harmonics, run.method.draw, run.method.tails) == ((2, 4), "expected", 20)
     assert run.method.weights == pytest.approx((own, *[rung] * (count - 1), harmonic, harmonic))
     model, training = run.model, run.training
     assert (model.pooling, model.final_norm, model.init, model.angles) == ("mean", False, "0.02", True)

@@ -283,25 +283,29 @@ def test_a_shift_is_the_constant_that_the_visits_number_gives() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"method": "auto"}, {"embedding": "token", "draw": "expected"}], ids=str)
-def test_rare_sums_weigh_more_up_to_a_members_own_limit(settings: dict[str, Any]) -> None:
+def test_rare_sums_weigh_more_at_moduli_above_q_up_to_a_members_own_limit(settings: dict[str, Any]) -> None:
     configs = [tiny(**settings, n=12, q=9, tails=tails) for tails in (1.0, 3.0, 100.0)]
-    objective = Objective.of(configs, CPU)
+    objective, method = Objective.of(configs, CPU), configs[0].method
     total = torch.arange(12 * 8 + 1).expand(3, -1)  # every sum of 12 numbers below 9
     mean, variance = 12 * 4, 12 * (9**2 - 1) / 12
+    weights = objective.rarity(total)
     for e, most in enumerate((1.0, 3.0, 100.0)):
-        for s, weight in enumerate(objective.rarity(total)[e].tolist()):
-            excess = max(0.0, (s - mean) ** 2 / variance - 1.5**2)
-            assert weight == pytest.approx(min(math.exp(0.75 / 2 * excess), most))
-    alike = Objective.of([tiny(**settings, n=12, q=9)] * 3, CPU)
+        for s, row in enumerate(weights[e].tolist()):
+            rare = min(math.exp(0.75 / 2 * max(0.0, (s - mean) ** 2 / variance - 1.5**2)), most)
+            assert row == pytest.approx([1.0, *[rare] * (len(method.moduli) - 1), *[1.0] * len(method.harmonics)])
+    alike = Objective.of([tiny(**settings, n=12, q=9, tails=1.0)] * 3, CPU)
     assert alike.tails is None
-    width = 2 * configs[0].method.rungs if configs[0].model.angles else 4 * 9
-    outputs = torch.randn(3, 97, width, generator=torch.Generator().manual_seed(0))
+    outputs = torch.randn(
+        3, 97, 2 * method.rungs if configs[0].model.angles else 4 * 9, generator=torch.Generator().manual_seed(0)
+    )
     index = torch.arange(97).expand(3, -1)
-    weighed, plain = (each.losses(outputs, total, index, STEP) for each in (objective, alike))
-    assert weighed[0] == pytest.approx(plain[0].item())
-    one = [alike.losses(outputs[:, s : s + 1], total[:, s : s + 1], index[:, s : s + 1], STEP) for s in range(97)]
-    own = (torch.stack(one, 1) * objective.rarity(total)).mean(1)
-    assert torch.allclose(weighed.double(), own, rtol=1e-5)
+    if configs[0].model.angles:
+        each = alike.angular_losses(outputs, total)
+    else:
+        each = alike.token_losses(outputs, labels.residues(total[..., None], alike.moduli[:, None]))
+    own = (each * alike.weights[:, None] * weights).sum(-1).mean(1)
+    assert torch.allclose(objective.losses(outputs, total, index, STEP).double(), own, rtol=1e-5)
+    assert objective.losses(outputs, total, index, STEP)[0] == alike.losses(outputs, total, index, STEP)[0]
 
 
 def test_a_single_modulus_may_be_asked_of_all_points_too() -> None:

@@ -50,7 +50,7 @@ class Objective:
     n: int
     """Number of terms."""
     tails: Tensor | None
-    """The most that a rare sum weighs, float32 (E,); None where all weigh the same."""
+    """The most that a rare sum weighs at a modulus above q, float32 (E,); None where all weigh the same."""
     shifts: tuple[Tensor, Tensor] | None
     """Where each member's constants start, and how many there are (1 where it does not shift); None where none does."""
 
@@ -108,27 +108,27 @@ class Objective:
         ``index`` (E, B) says which training samples these are; ``step`` is the number of this visit.
         """
         weights = self.sample_weights(index, step)
+        if self.tails is not None:
+            weights = weights * self.rarity(total).to(weights.dtype)
         if not self.model.angles:
             target = labels.residues(total[..., None], self.moduli[:, None])
-            return self._mean((self.token_losses(outputs, target) * weights).sum(-1), total)
+            return (self.token_losses(outputs, target) * weights).sum(-1).mean(1)
         each = self.angular_losses(outputs, total)
         if self.crossed is not None:
             each = torch.where(self.crossed[:, None, None], self.crossed_losses(outputs, total), each)
-        loss = (each * weights).sum(-1) + self.alpha[:, None] * collapse_penalty(outputs[..., :2])
-        return self._mean(loss, total)
-
-    def _mean(self, loss: Tensor, total: Tensor) -> Tensor:
-        return (loss if self.tails is None else loss * self.rarity(total).to(loss.dtype)).mean(1)
+        return ((each * weights).sum(-1) + self.alpha[:, None] * collapse_penalty(outputs[..., :2])).mean(1)
 
     def rarity(self, total: Tensor) -> Tensor:
-        """What samples with these sums (E, B) weigh: 1 within 1.5 deviations of a uniform sum's mean, then ever more.
+        """What samples with these sums (E, B) weigh at each rung, (E, B, J): at the moduli above q, which say how often
+        a sum wraps, 1 within 1.5 deviations of a uniform sum's mean, then ever more; elsewhere 1.
 
         With the whole of exp(¾·z²/2) the sums would spread as if their deviation were twice as large.
         """
         assert self.tails is not None
         q = self.q[:, None].double()
         square = (total - self.n * (q - 1) / 2) ** 2 / (self.n * (q**2 - 1) / 12)
-        return torch.exp(0.375 * (square - 2.25).clamp(min=0)).minimum(self.tails[:, None])
+        weight = torch.exp(0.375 * (square - 2.25).clamp(min=0)).minimum(self.tails[:, None])
+        return torch.where((self.moduli > self.q[:, None])[:, None], weight[..., None], 1.0)
 
     def angular_losses(self, outputs: Tensor, total: Tensor) -> Tensor:
         """Mean squared error of each rung's point, (E, B, J)."""

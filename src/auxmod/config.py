@@ -84,7 +84,7 @@ class Method(Checked):
     augment: Augment = "none"
     """shift: add one random constant to all terms of a sample, mod q, afresh at each visit."""
     tails: float = 1.0
-    """How much more than others rare sums, far from the mean, may weigh at moduli above q: there errors are large."""
+    """The most that a sum far from the mean, of which few are seen, weighs at moduli above q; other sums weigh 1."""
 
     @property
     def k(self) -> int | None:

@@ -57,7 +57,7 @@ def test_what_the_paper_states_is_the_defaults_with_its_k_and_r() -> None:
         ({"embedding": "token"}, {"pooling": "max", "init": "0.02", "clip": 1.0}),
         ({"embedding": "token", "method": "sparse"}, {"pooling": "max", "init": "0.02", "clip": 1.0}),
         ({"embedding": "angular"}, {"pooling": "mean", "lr": 1e-4, "draw": "expected", "lift": 0.15}),
-        ({"embedding": "angular", "method": "sparse"}, {"pooling": "mean", "lr": 1e-4, "clip": 1.0}),
+        ({"embedding": "angular", "method": "sparse"}, {"pooling": "mean", "lr": 1e-4, "lift": 0.15, "clip": 1.0}),
         ({"embedding": "angular", "method": "naive"}, {"pooling": "mean", "lr": 1e-4, "lift": 0.15}),
     ],
     ids=str,

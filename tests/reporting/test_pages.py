@@ -77,6 +77,27 @@ def test_errors_are_counted_by_how_rare_a_sum_is(tmp_path):
     assert lines[3] == "| 3 or more | 5.0 |" + " 10.0 |" * 6  # 0, 1 and 2 of 10
 
 
+def test_more_weight_for_rare_sums_stands_beside_none_in_every_case(tmp_path):
+    rows = []
+    for run in (run for run in recipes.cells("beyond") if run.method.method == "auto"):
+        row = made_up.row(run, 0.5) | {"provenance": {"commit": "with"}}
+        row["scores"]["tau"] |= {"0.01": 0.7, "0.005": 0.6, "0.05": 0.999 if run.seed else 0.996}
+        rows.append(row)
+    write_lines(tmp_path / "beyond.jsonl", rows)
+    (tmp_path / "trials").mkdir()
+    without = [row | {"tag": "auto, tails 1, seed", "provenance": {"commit": "without"}} for row in rows]
+    for row in without:
+        row["scores"] = row["scores"] | {"match": 0.25, "tau": {"0.05": 0.99, "0.01": 0.4, "0.005": 0.3}}
+    other = [rows[0] | {"tag": "auto, tails 1.5 at q too, seed 0", "scores": {}}]
+    write_lines(tmp_path / "trials" / "past_the_paper.jsonl", without + other)
+    lines = research.tails(tmp_path).splitlines()
+    figures = "1.00 ± 0.00 | 0.20 ± 0.17 |"
+    assert lines[2] == f"| angular, N = 128, q = 974269 | τ = 0.01 | 40.0 ± 0.0 | 70.0 ± 0.0 | {figures}"
+    assert lines[3] == f"| angular, N = 64, q = 433 | match | 25.0 ± 0.0 | 50.0 ± 0.0 | {figures}"
+    assert len(lines) == 2 + len(recipes.CASES) + 2
+    assert lines[-1].endswith("`--tails 1`: commit `without`; `--tails 20`: commit `with`.")
+
+
 def test_only_the_named_block_changes():
     assert replace_block(TEXT, "one", "new \\1 |") == TEXT.replace("\nold\n", "\n\nnew \\1 |\n\n")
     once = replace_block(TEXT, "two", "x")

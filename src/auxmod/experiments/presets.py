@@ -75,14 +75,13 @@ def stated(given: Mapping[str, Any]) -> Settings:
 
 def paper(given: Mapping[str, Any]) -> Settings:
     """The setup whose accuracies come nearest to the paper's: docs/results.md has the search for it."""
-    method = given.get("method", "aux")
+    method = str(given.get("method", "aux"))
     if method == "auto":  # it is not the paper's, and has its own
         return {}
     if given.get("embedding", "angular") == "token":
         return stated(given) | {"pooling": "max", "init": 0.02, "clip": 1.0}
-    start: Settings = {"clip": 1.0} if method == "sparse" else {"lift": 0.15}
-    draw = {"draw": "expected"} if method == "aux" else {}
-    return stated(given) | {"pooling": "mean", "lr": 1e-4} | start | draw
+    own: dict[str, Settings] = {"aux": {"draw": "expected"}, "sparse": {"clip": 1.0}}
+    return stated(given) | {"pooling": "mean", "lr": 1e-4, "lift": 0.15} | own.get(method, {})
 
 
 LONGEST = 128

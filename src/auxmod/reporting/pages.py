@@ -19,9 +19,9 @@ from typing import Any
 from auxmod.errors import require
 from auxmod.experiments.recipes import RECIPES
 from auxmod.files import read_lines
-from auxmod.reporting import bench_figure, errata, figures, looks, render, reproduced, research, tables
+from auxmod.reporting import bench_figure, errata, figures, looks, render, reproduced, research, small, tables, unstated
 from auxmod.reporting import results as stored
-from auxmod.reporting.research import markdown
+from auxmod.reporting.blocks import markdown
 
 END = "<!-- /generated -->"
 
@@ -120,16 +120,18 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
     ("docs/results.md", "make pages: table 1 in short", reproduced.in_short),
     ("docs/results.md", "make pages: table 1 at 1M", reproduced.larger),
     ("README.md", "make pages: table 1 in short", reproduced.in_short),
-    ("docs/results.md", "make pages: setup", research.setup),
-    ("docs/results.md", "make pages: knobs", research.knobs),
-    ("docs/results.md", "make pages: finalists", research.finalists),
+    ("docs/results.md", "make pages: setup", unstated.setup),
+    ("docs/results.md", "make pages: knobs", unstated.knobs),
+    ("docs/results.md", "make pages: finalists", unstated.finalists),
+    ("docs/results.md", "make pages: longer", unstated.longer),
     ("docs/results.md", "make pages: ways to choose K and r", research.ways),
     ("README.md", "make pages: past the paper", research.beyond),
     ("docs/research.md", "make pages: past the paper", research.beyond),
-    ("docs/research.md", "make pages: other moduli", research.moduli),
+    ("docs/research.md", "make pages: other moduli", small.moduli),
     ("docs/research.md", "make pages: by how rare a sum is", research.by_rarity),
     ("docs/research.md", "make pages: tails", research.tails),
-    ("docs/research.md", "make pages: starts", research.starts),
+    ("docs/research.md", "make pages: tails of a small encoder", small.tails),
+    ("docs/research.md", "make pages: starts", small.starts),
     ("docs/research.md", "make pages: trials", research.trials),
 ]
 """Every block made from results/: its file, what its marker says, and what makes it."""

@@ -16,8 +16,8 @@ Format = Literal["text", "markdown", "latex", "csv", "json"]
 HEADS = {"n": "N", "tau": "τ"}
 ORDER = (
     "item", "preset", "embedding", "n", "q", "samples", "method", "metric", "tau", "asks", "statistic", "k", "r",
-    "norm", "bias", "init", "dropout", "pooling", "final_norm", "clip", "changed", "paper", "mean", "std", "count",
-    "failed", "chance", "difference",
+    "norm", "bias", "init", "dropout", "pooling", "final_norm", "clip", "changed", "setup", "epochs", "paper",
+    "mean", "std", "count", "failed", "chance", "difference",
 )  # fmt: skip
 """The columns of a CSV file."""
 FORMATS: tuple[Format, ...] = get_args(Format)

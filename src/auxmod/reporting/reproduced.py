@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from auxmod.experiments import recipes, wants
 from auxmod.reporting import results, tables
+from auxmod.reporting.blocks import asked, markdown
 from auxmod.reporting.cells import NEAR, Cell
 from auxmod.reporting.render import amount
-from auxmod.reporting.research import asked, markdown
 
 PRESETS = ("paper", "best")
 ITEMS = {"token": "table1a", "angular": "table1b"}

@@ -60,7 +60,7 @@ _SHAPES: dict[str, tuple[tuple[str, ...], str]] = {
     "setup": (("embedding", "pooling", "final_norm", "init", "clip"), "method"),
     "knobs": (("embedding", "changed"), "method"),
     "finalists": (("embedding", "n", "q", "changed"), "method"),
-    "longer": (("embedding", "n", "q", "changed"), "method"),
+    "longer": (("embedding", "n", "q", "setup", "epochs"), "method"),
 }
 """The facts that name a row, and the one that names a column."""
 
@@ -128,8 +128,11 @@ def _facts(item: str, want: Wanted) -> Facts:
     run = want.run
     facts: Facts = {"embedding": run.model.embedding, "n": run.problem.n, "q": run.problem.q}
     facts |= {"samples": run.training.samples, "method": want.variant, "k": run.method.k, "r": run.method.r}
-    if item in ("knobs", "finalists", "longer"):
+    if item in ("knobs", "finalists"):
         return facts | {"changed": _departure(run)}
+    if item == "longer":
+        setup = "stated" if _departure(run) == "nothing" else "paper"
+        return facts | {"setup": setup, "epochs": run.training.epochs}
     own, more = flatten(run), {"configs": tuple(recipes.SWITCHES), "setup": _SHAPES["setup"][0]}
     return facts | {name: own[name] for name in more.get(item, ())}
 

@@ -1,0 +1,67 @@
+"""Blocks of docs/research.md about the demo's small encoder, trained on a CPU, from results/."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from auxmod.files import read_lines
+from auxmod.reporting.blocks import markdown, over_seeds
+
+
+def moduli(place: Path) -> str:
+    """The demo's sum at other moduli, method by method, over seeds."""
+    found: dict[tuple[int, str, float], list[dict[str, Any]]] = {}
+    for row in read_lines(place / "moduli.jsonl"):
+        config = row["config"]
+        key = config["problem"]["q"], config["method"]["method"], config["training"]["lr"]
+        found.setdefault(key, []).append(row)
+    body = []
+    for (q, method, lr), rows in sorted(found.items()):
+        figure = over_seeds([row["scores"]["match"] for row in rows])
+        body.append((f"q = {q}", f"{method}, lr {lr:g}", figure, str(len(rows)), f"{100 / q:.1f}"))
+    made: dict[str, list[dict[str, Any]]] = {}
+    for row in (row for rows in found.values() for row in rows):
+        made.setdefault(row["provenance"]["commit"], []).append(row)
+    note = "; ".join(_runs_of(commit, rows) for commit, rows in made.items())
+    return f"{markdown(('modulus', 'method', 'match accuracy (%)', 'seeds', 'chance (%)'), body)}\n\n{note}."
+
+
+def starts(place: Path) -> str:
+    """`auto` with a small encoder, by how its weights start."""
+
+    def start(config: dict[str, Any]) -> str:
+        model = config["model"]
+        return f"{model['init']}, the embedding {model['lift']:g}" if "lift" in model else str(model["init"])
+
+    return _small_encoder(place / "lift.jsonl", "init", start)
+
+
+def tails(place: Path) -> str:
+    """`auto` with a small encoder, by how much rare sums may weigh."""
+    return _small_encoder(place / "tails.jsonl", "`--tails`", lambda config: f"{config['method'].get('tails', 1):g}")
+
+
+def _small_encoder(path: Path, head: str, named: Callable[[dict[str, Any]], str]) -> str:
+    """Runs that differ in one thing, over seeds."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in read_lines(path):
+        found.setdefault(named(row["config"]), []).append(row)
+    body = []
+    for name, rows in found.items():
+        shares = [[row["scores"]["match"] for row in rows]]
+        shares += [[row["scores"]["tau"][tau] for row in rows] for tau in ("0.01", "0.05")]
+        body.append((name, *map(over_seeds, shares), str(len(rows))))
+    made = {row["provenance"]["command"]: row["provenance"] for rows in found.values() for row in rows}
+    problem = rows[0]["config"]["problem"]
+    origin = (f"{m['device']}, {m['precision']}, commit `{m['commit']}`, `{command}`" for command, m in made.items())
+    note = f"N = {problem['n']}, q = {problem['q']}; chance {100 / problem['q']:.1f}, 2 and 10. {'; '.join(origin)}."
+    return f"{markdown((head, 'match accuracy (%)', 'τ = 0.01', 'τ = 0.05', 'seeds'), body)}\n\n{note}"
+
+
+def _runs_of(commit: str, rows: Sequence[dict[str, Any]]) -> str:
+    """Where these were run, which methods they are of, at which rates, and the command."""
+    made = rows[0]["provenance"]
+    kinds = sorted({f"{row['config']['method']['method']} at {row['config']['training']['lr']:g}" for row in rows})
+    return f"{', '.join(kinds)}: {made['device']}, {made['precision']}, commit `{commit}`, `{made['command']}`"

@@ -1,0 +1,144 @@
+"""Blocks of docs/results.md about the search for the setup behind the paper's figures, from results/."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from auxmod.experiments import unstated, wants
+from auxmod.files import read_lines
+from auxmod.reporting import render, results, tables
+from auxmod.reporting.blocks import epochs, markdown
+from auxmod.reporting.cells import NEAR, Cell, grouped, values
+
+NEAREST = 8
+
+
+def setup(place: Path) -> str:
+    """The configurations nearest to the paper's figures, of all that the paper's text leaves open."""
+    names = ("pooling", "final_norm", "init", "clip")
+    groups = grouped(tables.build("setup", "paper", results.first_seeds(results.read(place))).cells, names)
+    compared = {key: [cell for cell in cells if cell.difference is not None] for key, cells in groups.items()}
+    whole = {key: cells for key, cells in compared.items() if len(cells) == 4}
+    ranked = sorted((_distance(cells), key) for key, cells in whole.items())
+    heads = [f"{cell.facts['embedding']} {cell.facts['method']} ({cell.paper})" for cell in next(iter(whole.values()))]
+    rows = (
+        (
+            f"{key[0]}, {'' if key[1] else 'no '}final norm, init {key[2]}, {'clip 1' if key[3] else 'no clip'}",
+            *(f"{cell.ours:.1f}" for cell in whole[key]),
+            f"{distance:.1f}",
+        )
+        for distance, key in ranked[:NEAREST]
+    )
+    note = (
+        f"The {NEAREST} nearest of {len(whole)} configurations; in brackets the paper's figures. Match accuracy (%), "
+        "token N = 8, q = 31 and angular N = 16, q = 97, 100K samples; the first seed. All of them: `auxmod table "
+        "setup`."
+    )
+    return f"{markdown(('configuration', *heads, 'mean distance'), rows)}\n\n{note}"
+
+
+def _distance(cells: Sequence[Cell]) -> float:
+    return statistics.fmean(abs(cell.difference) for cell in cells if cell.difference is not None)
+
+
+def knobs(place: Path) -> str:
+    """The paper's setup with one stated value changed."""
+    return render.markdown(tables.build("knobs", "paper", results.read(place)))
+
+
+def finalists(place: Path) -> str:
+    """How near each of the last configurations comes to the paper's figures, over all cells of Table 1."""
+    cells = tables.build("finalists", "paper", results.first_seeds(results.read(place))).cells
+    groups = grouped(cells, ("changed", "method", "embedding"))
+    columns = [(method, embedding) for method in ("aux", "sparse") for embedding in wants.SIZES]
+    rows = []
+    for changed in dict.fromkeys(changed for changed, _, _ in groups):
+        whole = [groups.get((changed, *column), []) for column in columns]
+        figures = [_nearness(group) if len(group) >= len(wants.SIZES["angular"]) else "" for group in whole]
+        rows.append((_named(changed), *figures))
+    table = markdown(
+        ("configuration", *(f"{method}, {name}" for method, name in columns)), [row for row in rows if any(row[1:])]
+    )
+    note = (
+        f"Cells of Table 1 at 100K samples that come within {NEAR:g} points of the paper's accuracy, and the mean "
+        "distance from it; the first seed: `auxmod table finalists`."
+    )
+    return "\n\n".join((table, note, *_tried_on_angles(cells), _in_other_precision(place)))
+
+
+def _tried_on_angles(cells: Sequence[Cell]) -> tuple[str, str]:
+    """The best of all that was tried on one cell of angles."""
+    n, q = unstated.ANGLES[0]
+    here = [c for c in cells if c.facts["embedding"] == "angular" and (c.facts["n"], c.facts["q"]) == (n, q)]
+    tried = sorted((c for c in here if c.facts["method"] == "aux" and c.ours), key=lambda c: -(c.ours or 0))
+    rows = ((_named(c.facts["changed"]), f"{c.ours:.1f}") for c in tried[:NEAREST])
+    note = (
+        f"The {NEAREST} best of {len(tried)} configurations of `aux` on angles, N = {n}, q = {q}: match accuracy (%), "
+        "the first seed."
+    )
+    return markdown(("configuration", f"aux ({tried[0].paper})"), rows), note
+
+
+def _named(changed: str) -> str:
+    return "preset `stated`" if changed == "nothing" else changed
+
+
+def _in_other_precision(place: Path) -> str:
+    """Runs of these cells that were trained once more in another precision, beside the first."""
+    first = {row["hash"]: row for row in read_lines(place / "finalists.jsonl")}
+    said = []
+    for row in read_lines(place / "trials" / "precision.jsonl"):
+        problem, model = row["config"]["problem"], row["config"]["model"]
+        figures = (
+            f"{100 * each['scores']['match']:.1f} in {made['precision']} on {made['device']}, commit `{made['commit']}`"
+            for each in (row, first[row["hash"]])
+            for made in (each["provenance"],)
+        )
+        said.append(f"{model['embedding']}, N = {problem['n']}, q = {problem['q']}: {'; '.join(figures)}")
+    return f"The same run of the preset `stated`, `aux`, in two precisions: {'; '.join(said)}."
+
+
+def _nearness(cells: Sequence[Cell]) -> str:
+    sides = [cell.beside_paper() for cell in cells if cell.difference is not None]
+    return f"{sides.count(0)} of {len(sides)}, {_distance(cells):.1f}" if sides else ""
+
+
+def longer(place: Path) -> str:
+    """`aux` with 1M samples, cell by cell, by setup and by how long it trains; and how many agree with the paper's."""
+    every = tables.build("longer", "paper", results.first_seeds(results.read(place))).cells
+    own = [cell for cell in every if cell.facts["method"] == "aux"]
+    setups = list(grouped(own, ("setup", "epochs")))
+    rows = []
+    for (embedding, n, q), cells in grouped(own, ("embedding", "n", "q")).items():
+        figures = ("not run" if cell.ours is None else f"{cell.ours:.1f}" for cell in cells)
+        rows.append((f"{embedding}, N = {n}, q = {q}", f"{cells[0].chance:.1f}", f"{cells[0].paper:.1f}", *figures))
+    for embedding in wants.SIZES:
+        groups = grouped([cell for cell in own if cell.facts["embedding"] == embedding], ("setup", "epochs"))
+        rows.append((f"{embedding}: so many agree", "", "", *map(_nearness, groups.values())))
+    heads = (f"`{setup}`, {epochs(count)}" for setup, count in setups)
+    note = (
+        f"Match accuracy (%) of `aux`, 1M samples, the first seed; below, the cells within {NEAR:g} points of the "
+        "paper's of those run, and the mean distance from it: `auxmod table longer`."
+    )
+    table = markdown(("case", "chance", "the paper's", *heads), rows)
+    return f"{table}\n\n{note}\n\n{_at_equal_steps(place, own)}"
+
+
+def _at_equal_steps(place: Path, cells: Sequence[Cell]) -> str:
+    """How much more 1M samples bring than 100K, seen ten times as often, do."""
+    stored = results.first_seeds(results.read(place))
+    fewer = {
+        values(cell, "embedding", "n", "q"): cell.ours
+        for item in ("table1a", "table1b")
+        for cell in tables.build(item, "paper", stored, (wants.SMALL,)).cells
+        if cell.facts["method"] == "aux"
+    }
+    once = [cell for cell in cells if (cell.facts["setup"], cell.facts["epochs"]) == ("paper", 1)]
+    pairs = [(cell.ours, fewer[values(cell, "embedding", "n", "q")]) for cell in once]
+    gains = [more - less for more, less in pairs if more is not None and less is not None]
+    return (
+        f"1M samples seen once, less 100K seen ten times, which is as many steps: {min(gains):+.1f} to "
+        f"{max(gains):+.1f} points, {statistics.fmean(gains):+.1f} in the mean ({len(gains)} cells)."
+    ).replace("-", "−")

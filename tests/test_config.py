@@ -161,7 +161,11 @@ WRONG: list[tuple[type, dict[str, Any], str]] = [
     (Model, {"init": "nan"}, "--init is 'nan'"),
     (Model, {"lift": -0.1}, "--lift is -0.1"),
     (Method, {"tails": 0.5}, "--tails is 0.5"),
-    (Method, {"tails": 2.0}, "--tails is 2, but rare sums weigh more at moduli above q, and there is none"),
+    (
+        Method,
+        {"tails": 2.0},
+        "moduli above q, and --method naive has none here: leave --tails out",
+    ),
     (Model, {"bias": "yes"}, "true or false"),
     (Model, {"norm": "both"}, "--norm is 'both'"),
     (Training, {"samples": 0}, "--samples is 0"),

@@ -62,8 +62,8 @@ class Method(Checked):
 
     method: MethodName = "naive"
     """A name for the settings below. naive: q alone, uniform inputs; sparse: q alone, sparse inputs; aux: the
-    paper's, q and K·q; ladder: q, 2q, 4q, … ≥ N·q; auto: the ladder, two harmonics, and an encoder and an optimiser
-    to go with them; custom: what --moduli says."""
+    paper's, q and K·q; ladder: q, 2q, 4q, … ≥ N·q; auto: the ladder, two harmonics, more weight for rare sums, and an
+    encoder and an optimiser to go with them; custom: what --moduli says."""
     distribution: Distribution = "uniform"
     """Training inputs: each entry uniform, or the sparse law g(z) ∝ 1/√(N−z+1) of non-zero counts."""
     fill: Fill = "zero"
@@ -84,7 +84,8 @@ class Method(Checked):
     augment: Augment = "none"
     """shift: add one random constant to all terms of a sample, mod q, afresh at each visit."""
     tails: float = 1.0
-    """The most that a sum far from the mean, of which few are seen, weighs at moduli above q; other sums weigh 1."""
+    """How many times as much as others a sum far from the mean of uniform inputs may weigh, at moduli above q; 1: all
+    alike. auto: 20 on uniform inputs, 5 with a smaller encoder."""
 
     @property
     def k(self) -> int | None:
@@ -122,7 +123,8 @@ class Method(Checked):
         self._check("tails", lambda tails: tails >= 1, "it is at least 1, which weighs all sums alike")
         require(
             self.tails == 1 or len(self.moduli) > 1,
-            f"--tails is {self.tails:g}, but rare sums weigh more at moduli above q, and there is none: leave it out.",
+            f"--tails is {self.tails:g}, but rare sums weigh more at moduli above q, and --method {self.method} has "
+            "none here: leave --tails out, or give --moduli such as 1,2,4.",
         )
 
 

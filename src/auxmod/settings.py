@@ -31,8 +31,8 @@ AUTO: dict[str, Any] = {
     "weight_decay": 0.03,
 }
 """The encoder and the optimiser of `auto`, at the paper's size: docs/research.md has the trials."""
-TAILS = 20.0
-"""How much rare sums may weigh with `auto`."""
+TAILS, SMALL_TAILS = 20.0, 5.0
+"""How much rare sums may weigh with `auto`, and with an encoder smaller than the paper's: docs/research.md says why."""
 
 
 def build(**settings: Any) -> RunConfig:
@@ -46,6 +46,8 @@ def build(**settings: Any) -> RunConfig:
     if settings.get("method") == "auto":
         readout = {"readout": "angles"} if settings.get("embedding") == "token" else {}
         settings = AUTO | {"lr": auto_rate(settings)} | readout | settings
+        if settings.get("tails") is None:
+            settings["tails"] = auto_tails(settings)
     groups: dict[str, dict[str, Any]] = {name: {} for name in GROUPS}
     seed = settings.pop("seed", 0)
     sugar = {name: settings.pop(name) for name in ("k", "r") if name in settings}
@@ -73,6 +75,18 @@ def auto_rate(settings: Mapping[str, Any]) -> float:
     steps = max(1, samples // batch * epochs)
     scale = max(1.0, math.sqrt(Model.hidden / max(1, hidden))) * max(1.0, math.sqrt(4_000 / steps))
     return float(f"{AUTO['lr'] * min(scale, 16.0):.2g}")
+
+
+def auto_tails(settings: Mapping[str, Any]) -> float:
+    """Auto's weight for rare sums: which are rare is known of uniform inputs alone, and only above q do they weigh.
+
+    A small encoder pays for 20 with exact answers.
+    """
+    moduli = settings.get("moduli")
+    lone = isinstance(moduli, list | tuple) and len(moduli) == 1
+    if lone or settings.get("data") or settings.get("distribution") not in (None, "uniform"):
+        return 1.0
+    return TAILS if (number(settings.get("hidden")) or Model.hidden) >= Model.hidden else SMALL_TAILS
 
 
 def flatten(config: RunConfig) -> dict[str, Any]:
@@ -147,5 +161,4 @@ def _auto(n: int, harmonics: Sequence[int]) -> dict[str, Any]:
     """The ladder and finer points beside it: q weighs four times as much as a rung, a harmonic half as much."""
     moduli = _rungs(n)
     parts = (4.0, *(1.0 for _ in moduli[1:]), *(0.5 for _ in harmonics))
-    weights = tuple(p / sum(parts) for p in parts)
-    return {"moduli": moduli, "harmonics": tuple(harmonics), "weights": weights, "tails": TAILS}
+    return {"moduli": moduli, "harmonics": tuple(harmonics), "weights": tuple(p / sum(parts) for p in parts)}

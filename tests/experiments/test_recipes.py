@@ -213,6 +213,25 @@ def test_autos_learning_rate(given: dict[str, Any], rate: float) -> None:
     assert build(method="auto", **given).training.lr == pytest.approx(rate)
 
 
+@pytest.mark.parametrize(
+    ("given", "most"),
+    [
+        ({}, 20),
+        ({"tails": None}, 20),
+        ({"harmonics": (2,)}, 20),
+        ({"moduli": (1, 2, 4)}, 20),
+        ({"hidden": 128}, 5),  # a small encoder pays for 20 with exact answers
+        ({"tails": 3.0}, 3),
+        ({"moduli": (1,)}, 1),  # rare sums weigh more above q alone
+        ({"distribution": "sparse"}, 1),  # which sums are rare is known of uniform inputs
+        ({"data": "rows.npz", "data_sha256": "0" * 64}, 1),
+    ],
+    ids=str,
+)
+def test_autos_weight_for_rare_sums(given: dict[str, Any], most: float) -> None:
+    assert build(method="auto", n=8, q=31, **given).method.tails == most
+
+
 def test_autos_learning_rate_leaves_wrong_settings_to_be_refused() -> None:
     for wrong in ({"hidden": "x"}, {"hidden": -5}, {"samples": -1}, {"batch": 0}, {"epochs": None}):
         with pytest.raises(UserError):

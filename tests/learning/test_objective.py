@@ -282,7 +282,9 @@ def test_a_shift_is_the_constant_that_the_visits_number_gives() -> None:
     assert Objective.of([configs[1]], CPU).shifts is None
 
 
-@pytest.mark.parametrize("settings", [{"method": "auto"}, {"embedding": "token", "draw": "expected"}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{"method": "auto"}, {"embedding": "token", "draw": "expected"}, {"draw": "sampled"}], ids=str
+)
 def test_rare_sums_weigh_more_at_moduli_above_q_up_to_a_members_own_limit(settings: dict[str, Any]) -> None:
     configs = [tiny(**settings, n=12, q=9, tails=tails) for tails in (1.0, 3.0, 100.0)]
     objective, method = Objective.of(configs, CPU), configs[0].method
@@ -295,17 +297,43 @@ def test_rare_sums_weigh_more_at_moduli_above_q_up_to_a_members_own_limit(settin
             assert row == pytest.approx([1.0, *[rare] * (len(method.moduli) - 1), *[1.0] * len(method.harmonics)])
     alike = Objective.of([tiny(**settings, n=12, q=9, tails=1.0)] * 3, CPU)
     assert alike.tails is None
-    outputs = torch.randn(
-        3, 97, 2 * method.rungs if configs[0].model.angles else 4 * 9, generator=torch.Generator().manual_seed(0)
-    )
+    angles = configs[0].model.angles
+    outputs = torch.randn(3, 97, 2 * method.rungs if angles else 4 * 9, generator=torch.Generator().manual_seed(0))
     index = torch.arange(97).expand(3, -1)
-    if configs[0].model.angles:
+    if angles:
         each = alike.angular_losses(outputs, total)
     else:
         each = alike.token_losses(outputs, labels.residues(total[..., None], alike.moduli[:, None]))
-    own = (each * alike.weights[:, None] * weights).sum(-1).mean(1)
+    own = (each * alike.sample_weights(index, STEP) * weights).sum(-1).mean(1)
     assert torch.allclose(objective.losses(outputs, total, index, STEP).double(), own, rtol=1e-5)
     assert objective.losses(outputs, total, index, STEP)[0] == alike.losses(outputs, total, index, STEP)[0]
+
+
+def test_rare_sums_are_told_by_each_members_own_modulus() -> None:
+    configs = [
+        tiny(embedding="token", n=12, q=5, moduli=(1,), weights=(1.0,)),
+        tiny(embedding="token", n=12, q=9, moduli=(1, 2, 4), weights=(0.5, 0.25, 0.25), tails=20.0),
+        tiny(embedding="token", n=12, q=11, k=3, r=0.5, draw="expected", tails=3.0),
+    ]
+    total = torch.stack([torch.arange(12 * 4 + 1) * (c.problem.q - 1) // 4 for c in configs])
+    index, outputs = torch.arange(49).expand(3, -1), torch.randn(3, 49, 36, generator=torch.Generator().manual_seed(0))
+    together = Objective.of(configs, CPU).losses(outputs, total, index, STEP)
+    for e, config in enumerate(configs):
+        alone = Objective.of([config], CPU)
+        own = outputs[e : e + 1, :, : int(alone.moduli.max())]
+        assert together[e] == pytest.approx(alone.losses(own, total[e : e + 1], index[:1], STEP).item(), rel=1e-5)
+
+
+def test_the_penalty_weighs_no_more_for_rare_sums() -> None:
+    total, index = torch.arange(12 * 8 + 1)[None], torch.arange(97)[None]
+    outputs = torch.randn(1, 97, 4, generator=torch.Generator().manual_seed(0))
+
+    def loss(alpha: float, tails: float) -> float:
+        config = tiny(n=12, q=9, draw="expected", alpha=alpha, tails=tails)
+        return Objective.of([config], CPU).losses(outputs, total, index, STEP).item()
+
+    assert loss(0.1, 20.0) - loss(0.0, 20.0) == pytest.approx(loss(0.1, 1.0) - loss(0.0, 1.0), rel=1e-4)
+    assert loss(0.0, 20.0) > 1.1 * loss(0.0, 1.0)
 
 
 def test_a_single_modulus_may_be_asked_of_all_points_too() -> None:

@@ -16,13 +16,18 @@ def markdown(columns: Sequence[str], rows: Rows) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, rule, *rows))
 
 
+def problem(embedding: str, n: int, q: int) -> str:
+    """A problem, in words."""
+    return f"{embedding}, N = {n}, q = {q}"
+
+
 def over_seeds(shares: Sequence[float], digits: int = 1) -> str:
     """Shares as one figure in percent: their mean and spread."""
     return f"{100 * statistics.fmean(shares):.{digits}f} ± {100 * statistics.stdev(shares):.{digits}f}"
 
 
 def asked(cells: Sequence[Cell]) -> str:
-    """The figures of one method, asked once and asked often, and how many seeds there are of them."""
+    """The figures of one method (asked once and, where there are two, asked often), and how many seeds there are."""
     if not any(cell.count or cell.failed for cell in cells):
         return "not run" if cells else ""
     figures = " / ".join(

@@ -25,7 +25,7 @@ TITLES = {
     "setup": "Match accuracy (%) in what the paper leaves open, on two cells of Table 1",
     "knobs": "Match accuracy (%) with one stated value changed, on the same two cells",
     "finalists": "Match accuracy (%) of the configurations nearest to the paper's, on all cells of Table 1",
-    "longer": "Match accuracy (%) with 1M samples, by how long the paper may have trained, on all cells of Table 1",
+    "longer": "Match accuracy (%) by how long the paper may have trained, on all cells of Table 1",
 }
 """Every table, by the name of its item."""
 NAMES = {

@@ -53,7 +53,7 @@ def layout(table: Table) -> Layout:
     rows, cells = [], []
     for key, group in grouped(table.cells, table.down).items():
         row = [_word(name, value) for name, value in zip(table.down, key, strict=True)]
-        row += [_figure(next(cell.chance for cell in group if cell.chance is not None), 1)] if guessed else []
+        row += [figure(next(cell.chance for cell in group if cell.chance is not None), 1)] if guessed else []
         found = {cell.facts[table.across]: cell for cell in group}
         behind: list[Cell | None] = [None] * len(row)
         for column in columns:
@@ -70,7 +70,7 @@ def _words(cell: Cell | None, compared: bool, table: Table) -> list[str]:
     if cell is None:
         return ["", "", ""] if compared else [""]
     ours, digits = _ours(cell, table), table.digits
-    return [_figure(cell.paper, min(digits, 2)), ours, _figure(cell.difference, digits, "+")] if compared else [ours]
+    return [figure(cell.paper, min(digits, 2)), ours, figure(cell.difference, digits, "+")] if compared else [ours]
 
 
 def _ours(cell: Cell, table: Table) -> str:
@@ -80,10 +80,11 @@ def _ours(cell: Cell, table: Table) -> str:
     spread = "" if cell.std is None else f" ± {cell.std:.{table.digits}f}"
     failed = f", {cell.failed} failed" if cell.failed else ""
     seeds = f" ({cell.count}{failed})" if failed or table.across == "method" else ""
-    return _figure(cell.ours, table.digits) + (spread + seeds if table.across != "statistic" else "")
+    return figure(cell.ours, table.digits) + (spread + seeds if table.across != "statistic" else "")
 
 
-def _figure(value: float | None, digits: int, sign: str = "") -> str:
+def figure(value: float | None, digits: int, sign: str = "") -> str:
+    """A figure as it is printed, with a true minus."""
     if value is None:
         return "–"
     shown = round(value, digits) + 0.0  # no minus before a zero

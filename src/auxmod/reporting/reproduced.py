@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from auxmod.experiments import recipes, wants
 from auxmod.reporting import results, tables
-from auxmod.reporting.blocks import asked, markdown
+from auxmod.reporting.blocks import asked, markdown, problem
 from auxmod.reporting.cells import NEAR, Cell
 from auxmod.reporting.render import amount
 
@@ -55,12 +55,12 @@ def table(place: Path, samples: int = wants.SMALL) -> str:
     columns = [f"{method}, the paper's" if preset is None else f"{method}, `{preset}`" for method, preset in compared]
     rows = []
     for case in cases(place, samples):
-        (n, q), chance = case.size, case.cells["aux", "paper"].chance
+        chance = case.cells["aux", "paper"].chance
         figures = [
             f"{case.paper(method).ours:.1f}" if preset is None else asked([case.cells[method, preset]])
             for method, preset in compared
         ]
-        rows.append((f"{case.embedding}, N = {n}, q = {q}", f"{chance:.1f}", *figures))
+        rows.append((problem(case.embedding, *case.size), f"{chance:.1f}", *figures))
     note = f"Match accuracy (%), {amount(samples)} samples: mean ± standard deviation over seeds, their number in"
     return f"{markdown(('case', 'chance', *columns), rows)}\n\n{note} brackets. {_origin(place, samples)}"
 

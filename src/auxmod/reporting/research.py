@@ -10,7 +10,7 @@ from typing import Any
 from auxmod.experiments import recipes, wants
 from auxmod.files import read_lines
 from auxmod.reporting import results, tables
-from auxmod.reporting.blocks import asked, epochs, markdown, over_seeds
+from auxmod.reporting.blocks import asked, epochs, markdown, over_seeds, problem
 from auxmod.reporting.cells import NAMES, grouped
 from auxmod.settings import TAILS, build
 
@@ -21,7 +21,7 @@ def ways(place: Path) -> str:
     columns = ("case", "preset", "way", "chosen", "cost in runs", "match accuracy (%)", "seeds", "chance (%)")
     body = (
         (
-            f"{row['embedding']}, N = {row['n']}, q = {row['q']}",
+            problem(row["embedding"], row["n"], row["q"]),
             row["preset"],
             row["way"],
             ", ".join(f"{_name(name)} = {_value(value)}" for name, value in row["choice"].items()),
@@ -59,7 +59,7 @@ def beyond(place: Path) -> str:
     for (embedding, n, q, samples, metric), cells in groups.items():
         (paper,) = {cell.paper for cell in cells if cell.facts["method"] == "aux" and cell.facts["asks"] == 1}
         figures = [asked([cell for cell in cells if cell.facts["method"] == name]) for name in COMPARED]
-        case = f"{embedding}, N = {n}, q = {q}, {samples:,} samples, {epochs(EPOCHS[embedding, n, q, samples])}"
+        case = f"{problem(embedding, n, q)}, {samples:,} samples, {epochs(EPOCHS[embedding, n, q, samples])}"
         rows.append((case, metric, f"{cells[0].chance:.1f}", "–" if paper is None else f"{paper:.1f}", *figures))
     made = {row["provenance"]["commit"]: row["provenance"] for row in read_lines(place / "beyond.jsonl")}
     note = (
@@ -76,7 +76,7 @@ def trials(place: Path) -> str:
     cases: dict[str, list[dict[str, Any]]] = {}
     for row in read_lines(place / "trials" / "past_the_paper.jsonl"):
         config, samples = row["config"], row["config"]["training"]["samples"]
-        case = f"{config['model']['embedding']}, N = {config['problem']['n']}, q = {config['problem']['q']}"
+        case = problem(*_problem(row))
         longer = f", {samples:,} samples, {epochs(config['training']['epochs'])}" if samples > wants.SMALL else ""
         cases.setdefault(case + longer, []).append(row)
     return "\n\n".join(f"**{case}**\n\n{_case(rows)}" for case, rows in cases.items())
@@ -97,24 +97,24 @@ def _case(rows: list[dict[str, Any]]) -> str:
 
 RARE = ((32, 257), (64, 433))
 """Cases of angles past the paper whose errors are counted by how rare a sum is."""
+WEIGHED = {tails: f"auto, `--tails {tails:g}`" for tails in (1.0, TAILS)}
+"""`auto` without and with more weight for rare sums."""
 
 
 def by_rarity(place: Path) -> str:
     """Match accuracy by how many standard deviations a sum lies from the mean, of each method at its best."""
+    columns = [(case, way) for case in RARE for way in ("sparse", "aux", *WEIGHED.values())]
     right, seen = Counter[tuple[Any, ...]](), Counter[tuple[Any, ...]]()
-    for row in read_lines(place / "beyond.jsonl"):
-        config = row["config"]
-        case = config["problem"]["n"], config["problem"]["q"]
-        if case in RARE and config["model"]["embedding"] == "angular" and "scores" in row:
-            (n, q), method = case, config["method"]["method"]
-            for part in row["scores"]["by_wraps"]:
+    for way, rows in _by_way(place).items():
+        for row in rows:
+            embedding, n, q = _problem(row)
+            for part in row["scores"]["by_wraps"] if embedding == "angular" and (n, q) in RARE else ():
                 middle = part["bucket"] * q + (q - 1) / 2
                 band = min(3, int(abs(middle - n * (q - 1) / 2) / math.sqrt(n * (q**2 - 1) / 12)))
-                right[band, case, method] += part["correct"]
-                seen[band, case, method] += part["samples"]
-    columns = [(case, method) for case in RARE for method in ("sparse", "aux", "auto")]
-    whole = sum(count for (_, case, method), count in seen.items() if (case, method) == columns[-1])
-    rows = (
+                right[band, (n, q), way] += part["correct"]
+                seen[band, (n, q), way] += part["samples"]
+    whole = sum(count for (_, *column), count in seen.items() if tuple(column) == columns[-1])
+    body = (
         (
             ("less than 1", "1 to 2", "2 to 3", "3 or more")[band],
             f"{100 * seen[band, *columns[-1]] / whole:.1f}",
@@ -122,34 +122,44 @@ def by_rarity(place: Path) -> str:
         )
         for band in range(4)
     )
-    heads = (f"{method}, N = {n}, q = {q}" for (n, q), method in columns)
+    heads = (f"{way}, N = {n}, q = {q}" for (n, q), way in columns)
     chances = " and ".join(f"{100 / q:.1f}" for _, q in RARE)
     note = f"of the runs above, asked once, over all seeds; chance {chances}. Sums that wrap as often count as one."
-    table = markdown(("deviations from the mean", f"share at N = {RARE[-1][0]} (%)", *heads), rows)
+    table = markdown(("deviations from the mean", f"share at N = {RARE[-1][0]} (%)", *heads), body)
     return f"{table}\n\nMatch accuracy (%) {note}"
 
 
 def tails(place: Path) -> str:
     """`auto` without and with more weight for rare sums, in every case past the paper."""
-    trials, beyond = read_lines(place / "trials" / "past_the_paper.jsonl"), read_lines(place / "beyond.jsonl")
-    ways = {
-        "1": [row for row in trials if row["tag"].startswith("auto, tails 1, ")],
-        f"{TAILS:g}": [row for row in beyond if row["config"]["method"]["method"] == "auto"],
-    }
+    every = _by_way(place)
+    ways = {way: every.get(way, []) for way in WEIGHED.values()}
     rows = []
     for case in recipes.CASES:
-        (n, q), tau = case.size, None if case.taus[-1] is None else f"{case.taus[-1]:g}"
-        own = [[row["scores"] for row in group if _problem(row) == (case.embedding, n, q)] for group in ways.values()]
+        size, tau = (case.embedding, *case.size), None if case.taus[-1] is None else f"{case.taus[-1]:g}"
+        own = [[row["scores"] for row in group if _problem(row) == size] for group in ways.values()]
         figures = [over_seeds([each["tau"][tau] if tau else each["match"] for each in scores]) for scores in own]
         far = [over_seeds([1 - each["tau"]["0.05"] for each in scores], digits=2) for scores in own]
-        rows.append((f"{case.embedding}, N = {n}, q = {q}", f"τ = {tau}" if tau else "match", *figures, *far))
-    heads = [f"{what}`--tails {way}`" for what in ("", "further off than 0.05·q, ") for way in ways]
-    made = {row["provenance"]["commit"]: way for way, group in ways.items() for row in group}
+        seeds = ", ".join(dict.fromkeys(str(len(scores)) for scores in own))
+        rows.append((problem(*size), f"τ = {tau}" if tau else "match", *figures, *far, seeds))
+    heads = [*ways, *(f"further off than 0.05·q: {way}" for way in ways)]
+    made = dict.fromkeys((way, row["provenance"]["commit"]) for way, group in ways.items() for row in group)
     note = (
-        "In percent, asked once: mean ± standard deviation over three seeds, samples and steps as in the table above. "
-        + "; ".join(f"`--tails {way}`: commit `{commit}`" for commit, way in made.items())
+        "In percent, asked once: mean ± standard deviation over seeds, samples and steps as in the table above. "
+        + "; ".join(f"{way}: commit `{commit}`" for way, commit in made)
     )
-    return f"{markdown(('case', 'accuracy', *heads), rows)}\n\n{note}."
+    return f"{markdown(('case', 'accuracy', *heads, 'seeds'), rows)}\n\n{note}."
+
+
+def _by_way(place: Path) -> dict[str, list[dict[str, Any]]]:
+    """Finished runs past the paper by method; of `auto` without more weight for rare sums they are among the trials."""
+    trials = read_lines(place / "trials" / "past_the_paper.jsonl")
+    rows = read_lines(place / "beyond.jsonl") + [row for row in trials if row["tag"].startswith("auto, tails 1, ")]
+    ways: dict[str, list[dict[str, Any]]] = {}
+    for row in (row for row in rows if "scores" in row):
+        method = row["config"]["method"]
+        name = WEIGHED.get(method.get("tails", 1.0), "") if method["method"] == "auto" else method["method"]
+        ways.setdefault(name, []).append(row)
+    return ways
 
 
 def _problem(row: dict[str, Any]) -> tuple[str, int, int]:

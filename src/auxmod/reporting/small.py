@@ -12,20 +12,24 @@ from auxmod.reporting.blocks import markdown, over_seeds
 
 def moduli(place: Path) -> str:
     """The demo's sum at other moduli, method by method, over seeds."""
-    found: dict[tuple[int, str, float], list[dict[str, Any]]] = {}
+    found: dict[tuple[int, str], list[dict[str, Any]]] = {}
     for row in read_lines(place / "moduli.jsonl"):
-        config = row["config"]
-        key = config["problem"]["q"], config["method"]["method"], config["training"]["lr"]
-        found.setdefault(key, []).append(row)
-    body = []
-    for (q, method, lr), rows in sorted(found.items()):
-        figure = over_seeds([row["scores"]["match"] for row in rows])
-        body.append((f"q = {q}", f"{method}, lr {lr:g}", figure, str(len(rows)), f"{100 / q:.1f}"))
+        found.setdefault((row["config"]["problem"]["q"], _method(row["config"])), []).append(row)
+    body = [
+        (f"q = {q}", method, over_seeds([row["scores"]["match"] for row in rows]), str(len(rows)), f"{100 / q:.1f}")
+        for (q, method), rows in sorted(found.items())
+    ]
     made: dict[str, list[dict[str, Any]]] = {}
     for row in (row for rows in found.values() for row in rows):
         made.setdefault(row["provenance"]["commit"], []).append(row)
     note = "; ".join(_runs_of(commit, rows) for commit, rows in made.items())
     return f"{markdown(('modulus', 'method', 'match accuracy (%)', 'seeds', 'chance (%)'), body)}\n\n{note}."
+
+
+def _method(config: dict[str, Any]) -> str:
+    """A method and what its runs here differ in."""
+    method, tails = config["method"]["method"], config["method"].get("tails", 1)
+    return f"{method}, lr {config['training']['lr']:g}" + (f", `--tails {tails:g}`" if tails > 1 else "")
 
 
 def starts(place: Path) -> str:
@@ -54,14 +58,14 @@ def _small_encoder(path: Path, head: str, named: Callable[[dict[str, Any]], str]
         shares += [[row["scores"]["tau"][tau] for row in rows] for tau in ("0.01", "0.05")]
         body.append((name, *map(over_seeds, shares), str(len(rows))))
     made = {row["provenance"]["command"]: row["provenance"] for rows in found.values() for row in rows}
-    problem = rows[0]["config"]["problem"]
+    problem = next(iter(found.values()))[0]["config"]["problem"]
     origin = (f"{m['device']}, {m['precision']}, commit `{m['commit']}`, `{command}`" for command, m in made.items())
     note = f"N = {problem['n']}, q = {problem['q']}; chance {100 / problem['q']:.1f}, 2 and 10. {'; '.join(origin)}."
     return f"{markdown((head, 'match accuracy (%)', 'τ = 0.01', 'τ = 0.05', 'seeds'), body)}\n\n{note}"
 
 
 def _runs_of(commit: str, rows: Sequence[dict[str, Any]]) -> str:
-    """Where these were run, which methods they are of, at which rates, and the command."""
+    """Which methods these are of, where they were run, and the command."""
     made = rows[0]["provenance"]
-    kinds = sorted({f"{row['config']['method']['method']} at {row['config']['training']['lr']:g}" for row in rows})
-    return f"{', '.join(kinds)}: {made['device']}, {made['precision']}, commit `{commit}`, `{made['command']}`"
+    kinds = sorted({_method(row["config"]) for row in rows})
+    return f"{'; '.join(kinds)}: {made['device']}, {made['precision']}, commit `{commit}`, `{made['command']}`"

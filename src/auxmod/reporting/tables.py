@@ -60,7 +60,7 @@ _SHAPES: dict[str, tuple[tuple[str, ...], str]] = {
     "setup": (("embedding", "pooling", "final_norm", "init", "clip"), "method"),
     "knobs": (("embedding", "changed"), "method"),
     "finalists": (("embedding", "n", "q", "changed"), "method"),
-    "longer": (("embedding", "n", "q", "setup", "epochs"), "method"),
+    "longer": (("embedding", "n", "q", "samples", "setup", "epochs"), "method"),
 }
 """The facts that name a row, and the one that names a column."""
 
@@ -131,7 +131,8 @@ def _facts(item: str, want: Wanted) -> Facts:
     if item in ("knobs", "finalists"):
         return facts | {"changed": _departure(run)}
     if item == "longer":
-        setup = "stated" if _departure(run) == "nothing" else "paper"
+        usual = replace(run, training=replace(run.training, epochs=settings.build().training.epochs))
+        setup = "stated" if _departure(usual) == "nothing" else "paper"
         return facts | {"setup": setup, "epochs": run.training.epochs}
     own, more = flatten(run), {"configs": tuple(recipes.SWITCHES), "setup": _SHAPES["setup"][0]}
     return facts | {name: own[name] for name in more.get(item, ())}

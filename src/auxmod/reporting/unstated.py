@@ -9,16 +9,22 @@ from pathlib import Path
 from auxmod.experiments import unstated, wants
 from auxmod.files import read_lines
 from auxmod.reporting import render, results, tables
-from auxmod.reporting.blocks import epochs, markdown
+from auxmod.reporting.blocks import epochs, markdown, problem
 from auxmod.reporting.cells import NEAR, Cell, grouped, values
+from auxmod.reporting.render import figure
 
-NEAREST = 8
+SHOWN = 8
+
+
+def _cells(item: str, place: Path) -> Sequence[Cell]:
+    """An item's cells, of the first seed alone, which all that is compared has."""
+    return tables.build(item, "paper", results.first_seeds(results.read(place))).cells
 
 
 def setup(place: Path) -> str:
     """The configurations nearest to the paper's figures, of all that the paper's text leaves open."""
     names = ("pooling", "final_norm", "init", "clip")
-    groups = grouped(tables.build("setup", "paper", results.first_seeds(results.read(place))).cells, names)
+    groups = grouped(_cells("setup", place), names)
     compared = {key: [cell for cell in cells if cell.difference is not None] for key, cells in groups.items()}
     whole = {key: cells for key, cells in compared.items() if len(cells) == 4}
     ranked = sorted((_distance(cells), key) for key, cells in whole.items())
@@ -29,10 +35,10 @@ def setup(place: Path) -> str:
             *(f"{cell.ours:.1f}" for cell in whole[key]),
             f"{distance:.1f}",
         )
-        for distance, key in ranked[:NEAREST]
+        for distance, key in ranked[:SHOWN]
     )
     note = (
-        f"The {NEAREST} nearest of {len(whole)} configurations; in brackets the paper's figures. Match accuracy (%), "
+        f"The {SHOWN} nearest of {len(whole)} configurations; in brackets the paper's figures. Match accuracy (%), "
         "token N = 8, q = 31 and angular N = 16, q = 97, 100K samples; the first seed. All of them: `auxmod table "
         "setup`."
     )
@@ -50,7 +56,7 @@ def knobs(place: Path) -> str:
 
 def finalists(place: Path) -> str:
     """How near each of the last configurations comes to the paper's figures, over all cells of Table 1."""
-    cells = tables.build("finalists", "paper", results.first_seeds(results.read(place))).cells
+    cells = _cells("finalists", place)
     groups = grouped(cells, ("changed", "method", "embedding"))
     columns = [(method, embedding) for method in ("aux", "sparse") for embedding in wants.SIZES]
     rows = []
@@ -73,9 +79,9 @@ def _tried_on_angles(cells: Sequence[Cell]) -> tuple[str, str]:
     n, q = unstated.ANGLES[0]
     here = [c for c in cells if c.facts["embedding"] == "angular" and (c.facts["n"], c.facts["q"]) == (n, q)]
     tried = sorted((c for c in here if c.facts["method"] == "aux" and c.ours), key=lambda c: -(c.ours or 0))
-    rows = ((_named(c.facts["changed"]), f"{c.ours:.1f}") for c in tried[:NEAREST])
+    rows = ((_named(c.facts["changed"]), f"{c.ours:.1f}") for c in tried[:SHOWN])
     note = (
-        f"The {NEAREST} best of {len(tried)} configurations of `aux` on angles, N = {n}, q = {q}: match accuracy (%), "
+        f"The {SHOWN} best of {len(tried)} configurations of `aux` on angles, N = {n}, q = {q}: match accuracy (%), "
         "the first seed."
     )
     return markdown(("configuration", f"aux ({tried[0].paper})"), rows), note
@@ -90,13 +96,13 @@ def _in_other_precision(place: Path) -> str:
     first = {row["hash"]: row for row in read_lines(place / "finalists.jsonl")}
     said = []
     for row in read_lines(place / "trials" / "precision.jsonl"):
-        problem, model = row["config"]["problem"], row["config"]["model"]
+        config = row["config"]
         figures = (
             f"{100 * each['scores']['match']:.1f} in {made['precision']} on {made['device']}, commit `{made['commit']}`"
             for each in (row, first[row["hash"]])
             for made in (each["provenance"],)
         )
-        said.append(f"{model['embedding']}, N = {problem['n']}, q = {problem['q']}: {'; '.join(figures)}")
+        said.append(f"{problem(config['model']['embedding'], **config['problem'])}: {'; '.join(figures)}")
     return f"The same run of the preset `stated`, `aux`, in two precisions: {'; '.join(said)}."
 
 
@@ -107,17 +113,17 @@ def _nearness(cells: Sequence[Cell]) -> str:
 
 def longer(place: Path) -> str:
     """`aux` with 1M samples, cell by cell, by setup and by how long it trains; and how many agree with the paper's."""
-    every = tables.build("longer", "paper", results.first_seeds(results.read(place))).cells
-    own = [cell for cell in every if cell.facts["method"] == "aux"]
-    setups = list(grouped(own, ("setup", "epochs")))
+    own = [cell for cell in _cells("longer", place) if cell.facts["method"] == "aux"]
     rows = []
     for (embedding, n, q), cells in grouped(own, ("embedding", "n", "q")).items():
-        figures = ("not run" if cell.ours is None else f"{cell.ours:.1f}" for cell in cells)
-        rows.append((f"{embedding}, N = {n}, q = {q}", f"{cells[0].chance:.1f}", f"{cells[0].paper:.1f}", *figures))
+        figures = {values(cell, "setup", "epochs"): cell.ours for cell in cells}
+        ours = ("not run" if figures[way] is None else f"{figures[way]:.1f}" for way in unstated.TRAINED)
+        rows.append((problem(embedding, n, q), f"{cells[0].chance:.1f}", f"{cells[0].paper:.1f}", *ours))
+    near = grouped(own, ("embedding", "setup", "epochs"))
     for embedding in wants.SIZES:
-        groups = grouped([cell for cell in own if cell.facts["embedding"] == embedding], ("setup", "epochs"))
-        rows.append((f"{embedding}: so many agree", "", "", *map(_nearness, groups.values())))
-    heads = (f"`{setup}`, {epochs(count)}" for setup, count in setups)
+        counts = (_nearness(near[embedding, *way]) for way in unstated.TRAINED)
+        rows.append((f"{embedding}: so many agree", "", "", *counts))
+    heads = (f"`{setup}`, {epochs(count)}" for setup, count in unstated.TRAINED)
     note = (
         f"Match accuracy (%) of `aux`, 1M samples, the first seed; below, the cells within {NEAR:g} points of the "
         "paper's of those run, and the mean distance from it: `auxmod table longer`."
@@ -135,10 +141,13 @@ def _at_equal_steps(place: Path, cells: Sequence[Cell]) -> str:
         for cell in tables.build(item, "paper", stored, (wants.SMALL,)).cells
         if cell.facts["method"] == "aux"
     }
-    once = [cell for cell in cells if (cell.facts["setup"], cell.facts["epochs"]) == ("paper", 1)]
+    once = [cell for cell in cells if values(cell, "setup", "epochs") == ("paper", 1)]
     pairs = [(cell.ours, fewer[values(cell, "embedding", "n", "q")]) for cell in once]
     gains = [more - less for more, less in pairs if more is not None and less is not None]
+    if not gains:
+        return ""
+    least, most, mean = (figure(gain, 1, "+") for gain in (min(gains), max(gains), statistics.fmean(gains)))
     return (
-        f"1M samples seen once, less 100K seen ten times, which is as many steps: {min(gains):+.1f} to "
-        f"{max(gains):+.1f} points, {statistics.fmean(gains):+.1f} in the mean ({len(gains)} cells)."
-    ).replace("-", "−")
+        f"1M samples seen once, less 100K seen ten times, which is as many steps: {least} to {most} points, {mean} in "
+        f"the mean ({len(gains)} cells)."
+    )

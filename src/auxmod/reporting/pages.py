@@ -132,6 +132,7 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
     ("docs/research.md", "make pages: tails", research.tails),
     ("docs/research.md", "make pages: tails of a small encoder", small.tails),
     ("docs/research.md", "make pages: starts", small.starts),
+    ("docs/research.md", "make pages: sparse inputs", small.inputs),
     ("docs/research.md", "make pages: trials", research.trials),
 ]
 """Every block made from results/: its file, what its marker says, and what makes it."""

@@ -47,6 +47,11 @@ def tails(place: Path) -> str:
     return _small_encoder(place / "tails.jsonl", "`--tails`", lambda config: f"{config['method'].get('tails', 1):g}")
 
 
+def inputs(place: Path) -> str:
+    """`auto` with a small encoder, by which inputs it trains on."""
+    return _small_encoder(place / "inputs.jsonl", "inputs", lambda config: str(config["method"]["distribution"]))
+
+
 def _small_encoder(path: Path, head: str, named: Callable[[dict[str, Any]], str]) -> str:
     """Runs that differ in one thing, over seeds."""
     found: dict[str, list[dict[str, Any]]] = {}

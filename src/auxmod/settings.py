@@ -31,6 +31,8 @@ AUTO: dict[str, Any] = {
     "weight_decay": 0.03,
 }
 """The encoder and the optimiser of `auto`, at the paper's size: docs/research.md has the trials."""
+ADAMW_RATE = 4e-4
+"""The learning rate of `auto` where AdamW is asked for in place of Muon."""
 TAILS, SMALL_TAILS = 20.0, 5.0
 """How much rare sums may weigh with `auto`, and with an encoder smaller than the paper's: docs/research.md says why."""
 
@@ -69,7 +71,7 @@ def auto_rate(settings: Mapping[str, Any]) -> float:
     asked for, is what it did best with in the trials.
     """
     if settings.get("optimiser", AUTO["optimiser"]) != AUTO["optimiser"]:
-        return 4e-4
+        return ADAMW_RATE
     usual = {"hidden": Model.hidden, **{name: getattr(Training, name) for name in ("samples", "epochs", "batch")}}
     hidden, samples, epochs, batch = (number(settings.get(name, value)) or value for name, value in usual.items())
     steps = max(1, samples // batch * epochs)

@@ -71,7 +71,7 @@ def test_every_setting_is_a_flag_with_help_an_environment_variable_and_a_true_de
             if group != "method":
                 shown, _, ours = str(argument.parameter.show_default).partition("; auto: ")
                 assert shown == (str(field.default) or "False")  # nothing is shown for nothing
-                assert ours.removesuffix(" or more") == str(AUTO.get(field.name, ""))
+                assert ours.removesuffix(" or more, with adamw 0.0004") == str(AUTO.get(field.name, ""))
     assert build().method.k == int(flags["--k"].parameter.show_default)
     assert build().method.r == float(flags["--r"].parameter.show_default)
 

@@ -22,7 +22,7 @@ from auxmod.checked import number
 from auxmod.config import GROUPS
 from auxmod.errors import require
 from auxmod.files import read_toml
-from auxmod.settings import AUTO
+from auxmod.settings import ADAMW_RATE, AUTO
 
 HIDDEN = {"data_sha256"}
 """Fields that are worked out, never given."""
@@ -78,7 +78,9 @@ def _settings() -> Iterator[tuple[str, Any, str, str, str]]:
                 continue
             default = "as the method has it" if group == "method" else str(field.default)
             if field.name in AUTO:
-                default += f"; auto: {AUTO[field.name]}" + (" or more" if field.name == "lr" else "")
+                default += f"; auto: {AUTO[field.name]}"
+            if field.name == "lr":
+                default += f" or more, with adamw {ADAMW_RATE}"
             if field.name == "method":
                 default = "auto; aux with --preset, --k or --r; custom with --moduli"
             yield field.name, hints[field.name], group, docs.get(field.name, ""), default

@@ -162,6 +162,18 @@ def test_a_dry_run_counts_what_is_done_and_what_is_missing(cli: Cli) -> None:
     assert json.loads(out)[0]["runs"] == 9 * 4 * 5
 
 
+@pytest.mark.parametrize(
+    ("more", "runs"),
+    [((), 4 * 25), (("--embedding", "angular"), 2 * 25), (("--embedding", "token", "--method", "sparse"), 2)],
+    ids=str,
+)
+def test_only_what_is_asked_for_is_run(cli: Cli, more: tuple[str, ...], runs: int) -> None:
+    _, out, _ = cli(
+        "reproduce", "table3", "--preset", "paper", "--n", 16, "--q", "97,257", *more, "--dry-run", "--json"
+    )
+    assert json.loads(out)[0]["runs"] == runs
+
+
 @pytest.mark.usefixtures("small_models")
 def test_a_cell_is_run_shown_kept_and_agrees_with_itself(cli: Cli) -> None:
     code, out, error = cli(*CELL, "--seeds", 2, "--json")
@@ -242,7 +254,7 @@ def test_what_needs_no_runs_is_printed_at_once(cli: Cli) -> None:
         (["table", "table1a", "--samples", "many"], "--samples is 'many'"),
         (["figure", "gap", "--out", "gap.jpg"], "gap.jpg does not end in .png, .svg or .pdf"),
         (["reproduce", "table1a", "--seeds", "0"], "--seeds is 0, but a cell needs at least 1"),
-        (["reproduce", "table1a", "--n", "7"], "No cell of table1a is as --n, --q, --samples and --method ask"),
+        (["reproduce", "table1a", "--n", "7"], "No cell of table1a is as --n, --q, --samples,"),
         (["reproduce", "table1a", "--q", "1.5"], "--q is '1.5', but must be whole numbers"),
         (
             ["reproduce", "table1a", "--n", "0"],
@@ -252,7 +264,7 @@ def test_what_needs_no_runs_is_printed_at_once(cli: Cli) -> None:
         (["reproduce", "table1b", "--samples", "60", "--out", "a.png"], "leave out --samples, or --out"),
         (["reproduce", "table1b", "--out", "mine.png"], "mine.png exists already: name another file with --out"),
         (["reproduce", "curves"], "curves.png exists already: name another file with --out"),
-        (["reproduce", "beyond", "--samples", "5000"], "No cell of beyond is as --n, --q, --samples and --method ask"),
+        (["reproduce", "beyond", "--samples", "5000"], "No cell of beyond is as --n, --q, --samples, --method and"),
         (["table", "beyond", "--samples", "5000"], "beyond has no cell with so many samples: leave out --samples"),
         (["published", "--table", "table9"], 'Invalid value "table9"'),
     ],

@@ -16,6 +16,7 @@ from auxmod.cli import display
 from auxmod.cli.options import RUN, SWITCH, WHOLE, Device, Json, Quiet, RetryFailed, whole_numbers
 from auxmod.cli.pages import Format, show_tables
 from auxmod.cli.sweep import Common
+from auxmod.config import Embedding
 from auxmod.errors import require
 
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ def reproduce(
     n: Annotated[str | None, Parameter(help="Only these numbers of terms, such as 64,128.")] = None,
     q: Annotated[str | None, Parameter(help="Only these moduli.")] = None,
     method: Annotated[Method | None, Parameter(help="Only this method.")] = None,
+    embedding: Annotated[Embedding | None, Parameter(help="Only this embedding.")] = None,
     results: Annotated[
         Path | None,
         Parameter(help="Where results are kept: a directory or a .jsonl file. [default: results/]", group=RUN),
@@ -157,7 +159,7 @@ def reproduce(
     from auxmod.reporting.results import default_place
 
     place, counts = results or default_place(), whole_numbers(samples, "--samples")
-    only = {"n": whole_numbers(n, "--n"), "q": whole_numbers(q, "--q"), "method": method}
+    only = {"n": whole_numbers(n, "--n"), "q": whole_numbers(q, "--q"), "method": method, "embedding": embedding}
     runs = _runs(item, PRESETS[preset], seeds, counts, only)
     if dry_run:
         return _describe(runs, place, json)
@@ -182,14 +184,15 @@ def _runs(
 
     def keep(want: Wanted) -> bool:
         problem = want.run.problem
-        chosen = not only["n"] or problem.n in only["n"], not only["q"] or problem.q in only["q"]
-        return all(chosen) and only["method"] in (None, want.variant)
+        sizes = not only["n"] or problem.n in only["n"], not only["q"] or problem.q in only["q"]
+        kinds = only["method"] in (None, want.variant), only["embedding"] in (None, want.run.model.embedding)
+        return all(sizes + kinds)
 
     names = [name for name in RECIPES if item in (name, "all")]
     found = {name: cells(name, presets, seeds=seeds, samples=samples, keep=keep) for name in names}
     require(
         not names or any(found.values()),
-        f"No cell of {item} is as --n, --q, --samples and --method ask: leave some of them out.",
+        f"No cell of {item} is as --n, --q, --samples, --method and --embedding ask: leave some of them out.",
     )
     return found
 

@@ -36,6 +36,25 @@ def test_cells_are_counted_near_above_and_ahead(place: Path) -> None:
     assert "`sparse` is above the paper's or level with it in 18 of 18." in text
 
 
+def test_the_best_of_all_pairs_is_compared_where_all_were_run(place: Path) -> None:
+    assert "24 pairs" not in reproduced.in_short(place)
+    grid = recipes.grid("paper", (wants.SMALL,), pairs=recipes.SEARCHED)
+    chosen = {("angular", 16, 257): 0.931, ("angular", 16, 433): 0.9, ("token", 8, 31): 0.8}
+    rows = []
+    for run in (want.run for want in grid):
+        best = chosen.get((run.model.embedding, run.problem.n, run.problem.q))
+        if best is not None:
+            rows.append(made_up.row(run, match=best if (run.method.k, run.method.r) == (4, 0.2) else 0.1))
+    write_lines(place / "table3.jsonl", rows[:-1])  # of one grid the last pair was not run
+    assert "within 5 points in 1 of the 2 cells whose pairs have all been run, above that in 0, and" in (
+        reproduced.in_short(place)
+    )
+    write_lines(place / "table3.jsonl", rows)
+    assert "in 1 of the 3 cells whose pairs have all been run, above that in 1, and below in 1." in (
+        reproduced.in_short(place)
+    )
+
+
 def test_a_wide_spread_is_no_agreement_with_the_paper(tmp_path: Path) -> None:
     (run,) = (
         want.run

@@ -6,7 +6,7 @@ Only `reproduce` trains, and only what has no result yet; the others read what i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -21,6 +21,7 @@ from auxmod.errors import require
 
 if TYPE_CHECKING:
     from auxmod.config import RunConfig
+    from auxmod.experiments.wants import Wanted
     from auxmod.reporting.results import Index
 
 _ITEM = Parameter(
@@ -120,6 +121,23 @@ def published(
 # ---- running what is missing ------------------------------------------------------------------------------
 
 
+@dataclass(kw_only=True)
+class Only:
+    """The flags that name some of an item's cells."""
+
+    n: Annotated[str | None, Parameter(help="Only these numbers of terms, such as 64,128.")] = None
+    q: Annotated[str | None, Parameter(help="Only these moduli.")] = None
+    method: Annotated[Method | None, Parameter(help="Only this method.")] = None
+    embedding: Annotated[Embedding | None, Parameter(help="Only this embedding.")] = None
+
+    def keeps(self, want: Wanted) -> bool:
+        """Whether a run of an item is meant."""
+        n, q = whole_numbers(self.n, "--n"), whole_numbers(self.q, "--q")
+        if (n and want.run.problem.n not in n) or (q and want.run.problem.q not in q):
+            return False
+        return self.method in (None, want.variant) and self.embedding in (None, want.run.model.embedding)
+
+
 def reproduce(
     item: Annotated[Item, _ITEM],
     /,
@@ -129,10 +147,7 @@ def reproduce(
         int | None, WHOLE, Parameter(help="Seeds a cell.", show_default="3 at 100K, 1 above and over K and r")
     ] = None,
     samples: Samples = None,
-    n: Annotated[str | None, Parameter(help="Only these numbers of terms, such as 64,128.")] = None,
-    q: Annotated[str | None, Parameter(help="Only these moduli.")] = None,
-    method: Annotated[Method | None, Parameter(help="Only this method.")] = None,
-    embedding: Annotated[Embedding | None, Parameter(help="Only this embedding.")] = None,
+    only: Annotated[Only | None, Parameter(name="*")] = None,
     results: Annotated[
         Path | None,
         Parameter(help="Where results are kept: a directory or a .jsonl file. [default: results/]", group=RUN),
@@ -159,8 +174,7 @@ def reproduce(
     from auxmod.reporting.results import default_place
 
     place, counts = results or default_place(), whole_numbers(samples, "--samples")
-    only = {"n": whole_numbers(n, "--n"), "q": whole_numbers(q, "--q"), "method": method, "embedding": embedding}
-    runs = _runs(item, PRESETS[preset], seeds, counts, only)
+    runs = _runs(item, PRESETS[preset], seeds, counts, only or Only())
     if dry_run:
         return _describe(runs, place, json)
     common = Common(device=device, retry_failed=retry_failed, quiet=quiet)
@@ -176,20 +190,13 @@ def reproduce(
 
 
 def _runs(
-    item: str, presets: Sequence[str], seeds: int | None, samples: Sequence[int], only: dict[str, Any]
+    item: str, presets: Sequence[str], seeds: int | None, samples: Sequence[int], only: Only
 ) -> dict[str, list[RunConfig]]:
     """The runs that an item needs, or each of all the items."""
     from auxmod.experiments.recipes import RECIPES, cells
-    from auxmod.experiments.wants import Wanted
-
-    def keep(want: Wanted) -> bool:
-        problem = want.run.problem
-        sizes = not only["n"] or problem.n in only["n"], not only["q"] or problem.q in only["q"]
-        kinds = only["method"] in (None, want.variant), only["embedding"] in (None, want.run.model.embedding)
-        return all(sizes + kinds)
 
     names = [name for name in RECIPES if item in (name, "all")]
-    found = {name: cells(name, presets, seeds=seeds, samples=samples, keep=keep) for name in names}
+    found = {name: cells(name, presets, seeds=seeds, samples=samples, keep=only.keeps) for name in names}
     require(
         not names or any(found.values()),
         f"No cell of {item} is as --n, --q, --samples, --method and --embedding ask: leave some of them out.",

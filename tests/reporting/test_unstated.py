@@ -46,6 +46,13 @@ def test_agreement_is_counted_over_what_was_run(place: Path) -> None:
     """The paper's figures are 97.4, 81.1 and 53.8."""
     agree = ["0 of 3, 57.4", "1 of 3, 15.2", "1 of 3, 14.5", "0 of 3, 17.5"]
     assert cells(place, "angular: so many agree")[2:] == [*agree, ""]
+    assert cells(place, "both: so many agree") == cells(place, "angular: so many agree")
+    assert cells(place, "token: so many agree")[2:] == [""] * 5
+
+
+def test_what_lies_within_the_papers_own_spread_is_counted(place: Path) -> None:
+    """From its least to its greatest pair the paper has 91.8 to 99.5, 64.7 to 94.1 and 34.0 to 78.4."""
+    assert cells(place, "angular: in the paper's spread")[2:] == ["0 of 3", "1 of 3", "1 of 3", "1 of 3", ""]
 
 
 def test_more_samples_are_compared_at_equal_steps(place: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from auxmod.experiments import unstated, wants
 from auxmod.files import read_lines
-from auxmod.reporting import render, results, tables
+from auxmod.reporting import published, render, results, tables
 from auxmod.reporting.blocks import epochs, markdown, problem
 from auxmod.reporting.cells import NEAR, Cell, grouped, values
 from auxmod.reporting.render import figure
@@ -111,6 +111,20 @@ def _nearness(cells: Sequence[Cell]) -> str:
     return f"{sides.count(0)} of {len(sides)}, {_distance(cells):.1f}" if sides else ""
 
 
+def _in_spread(cells: Sequence[Cell]) -> str:
+    """How many lie within what the paper itself found from one pair (K, r) to another."""
+    run = [cell for cell in cells if cell.ours is not None]
+    return f"{sum(map(_within, run))} of {len(run)}" if run else ""
+
+
+def _within(cell: Cell) -> bool:
+    facts = {name: cell.facts[name] for name in ("embedding", "n", "q", "samples")}
+    least, greatest = (published.find("table3", statistic=name, **facts) for name in ("min", "max"))
+    if cell.ours is None or least is None or greatest is None:
+        return False
+    return least <= round(cell.ours, 1) <= greatest
+
+
 def longer(place: Path) -> str:
     """`aux` with 1M samples, cell by cell, by setup and by how long it trains; and how many agree with the paper's."""
     own = [cell for cell in _cells("longer", place) if cell.facts["method"] == "aux"]
@@ -119,14 +133,15 @@ def longer(place: Path) -> str:
         figures = {values(cell, "setup", "epochs"): cell.ours for cell in cells}
         ours = ("not run" if figures[way] is None else f"{figures[way]:.1f}" for way in unstated.TRAINED)
         rows.append((problem(embedding, n, q), f"{cells[0].chance:.1f}", f"{cells[0].paper:.1f}", *ours))
-    near = grouped(own, ("embedding", "setup", "epochs"))
-    for embedding in wants.SIZES:
-        counts = (_nearness(near[embedding, *way]) for way in unstated.TRAINED)
-        rows.append((f"{embedding}: so many agree", "", "", *counts))
+    for name, embeddings in (*((name, (name,)) for name in wants.SIZES), ("both", tuple(wants.SIZES))):
+        near = grouped((cell for cell in own if cell.facts["embedding"] in embeddings), ("setup", "epochs"))
+        rows.append((f"{name}: so many agree", "", "", *(_nearness(near[way]) for way in unstated.TRAINED)))
+        rows.append((f"{name}: in the paper's spread", "", "", *(_in_spread(near[way]) for way in unstated.TRAINED)))
     heads = (f"`{setup}`, {epochs(count)}" for setup, count in unstated.TRAINED)
     note = (
         f"Match accuracy (%) of `aux`, 1M samples, the first seed; below, the cells within {NEAR:g} points of the "
-        "paper's of those run, and the mean distance from it: `auxmod table longer`."
+        "paper's of those run, and the mean distance from it; and the cells between the least and the greatest of the "
+        "paper's own over its 24 pairs (K, r), from its Table 3: `auxmod table longer`."
     )
     table = markdown(("case", "chance", "the paper's", *heads), rows)
     return f"{table}\n\n{note}\n\n{_at_equal_steps(place, own)}"

@@ -255,6 +255,7 @@ def test_what_needs_no_runs_is_printed_at_once(cli: Cli) -> None:
         (["figure", "gap", "--out", "gap.jpg"], "gap.jpg does not end in .png, .svg or .pdf"),
         (["reproduce", "table1a", "--seeds", "0"], "--seeds is 0, but a cell needs at least 1"),
         (["reproduce", "table1a", "--n", "7"], "No cell of table1a is as --n, --q, --samples,"),
+        (["reproduce", "gap", "--n", "x"], "--n is 'x', but must be numbers"),
         (["reproduce", "table1a", "--q", "1.5"], "--q is '1.5', but must be whole numbers"),
         (
             ["reproduce", "table1a", "--n", "0"],

@@ -5,7 +5,7 @@ Only `reproduce` trains, and only what has no result yet; the others read what i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -130,12 +130,16 @@ class Only:
     method: Annotated[Method | None, Parameter(help="Only this method.")] = None
     embedding: Annotated[Embedding | None, Parameter(help="Only this embedding.")] = None
 
-    def keeps(self, want: Wanted) -> bool:
-        """Whether a run of an item is meant."""
+    def keeper(self) -> Callable[[Wanted], bool]:
+        """What says whether a run of an item is meant."""
         n, q = whole_numbers(self.n, "--n"), whole_numbers(self.q, "--q")
-        if (n and want.run.problem.n not in n) or (q and want.run.problem.q not in q):
-            return False
-        return self.method in (None, want.variant) and self.embedding in (None, want.run.model.embedding)
+
+        def keeps(want: Wanted) -> bool:
+            if (n and want.run.problem.n not in n) or (q and want.run.problem.q not in q):
+                return False
+            return self.method in (None, want.variant) and self.embedding in (None, want.run.model.embedding)
+
+        return keeps
 
 
 def reproduce(
@@ -195,8 +199,8 @@ def _runs(
     """The runs that an item needs, or each of all the items."""
     from auxmod.experiments.recipes import RECIPES, cells
 
-    names = [name for name in RECIPES if item in (name, "all")]
-    found = {name: cells(name, presets, seeds=seeds, samples=samples, keep=only.keeps) for name in names}
+    names, keep = [name for name in RECIPES if item in (name, "all")], only.keeper()
+    found = {name: cells(name, presets, seeds=seeds, samples=samples, keep=keep) for name in names}
     require(
         not names or any(found.values()),
         f"No cell of {item} is as --n, --q, --samples, --method and --embedding ask: leave some of them out.",

@@ -1,6 +1,7 @@
 """The benchmark on a CPU, small: what it returns, draws and refuses, and that ours is no slower than plain."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -94,14 +95,29 @@ def test_a_case_that_does_not_fit_is_a_note(monkeypatch: pytest.MonkeyPatch) -> 
     assert "did not fit" in result["notes"][-1]
 
 
-def test_the_figure_draws_every_curve(result: dict[str, Any], tmp_path: Path) -> None:
+def test_the_figure_draws_every_curve(result: dict[str, Any]) -> None:
     left, right = bench_figure.figure(result).axes
     assert len(left.lines) == 3  # no plain torch.compile on a CPU
     assert len(right.lines) == 2 * 2
-    bench_figure.save(result, tmp_path / "bench.png")
-    assert (tmp_path / "bench.png").stat().st_size > 10_000
-    with pytest.raises(UserError, match=r"end its name in one of: .*\.png"):
-        bench_figure.save(result, tmp_path / "bench.xyz")
+
+
+def test_the_command_draws_the_figure_whole_or_leaves_the_old_one(
+    result: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench, "run", lambda cases, device, **options: result)
+    plot = tmp_path / "bench.png"
+    command.bench(device="cpu", plot=plot, json=True)
+    drawn = plot.read_bytes()
+    assert drawn.startswith(b"\x89PNG")
+
+    def fail(source: Any, target: Any) -> None:
+        raise IsADirectoryError(21, "Is a directory")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(UserError, match="choose another --plot"):
+        command.bench(device="cpu", plot=plot, force=True, json=True)
+    assert plot.read_bytes() == drawn
+    assert list(tmp_path.iterdir()) == [plot]
 
 
 def test_the_command_prints_a_table_and_writes_json(
@@ -129,9 +145,23 @@ def test_the_command_prints_a_table_and_writes_json(
         ({"precision": "fp8"}, "--precision is 'fp8'; choose one of"),
         ({"device": "tpu"}, "--device is 'tpu'"),
         ({"out": Path("no/such/place.json")}, "there is no directory"),
-        ({"plot": Path("bench.xyz")}, "--plot is 'bench.xyz'"),
+        ({"plot": Path("no/such/bench.png")}, "--plot is 'no/such/bench.png', but there is no directory 'no/such'"),
+        ({"plot": Path("drawn.png")}, "drawn.png exists already: choose another --plot, or add --force"),
+        ({"plot": Path("bench.jpg")}, r"bench.jpg does not end in \.png, \.svg or \.pdf"),
     ],
 )
-def test_bad_input_is_a_sentence(flags: dict[str, Any], sentence: str) -> None:
+def test_bad_input_is_a_sentence_before_anything_is_measured(
+    flags: dict[str, Any], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(bench, "run", lambda *_, **__: pytest.fail("measured"))
+    Path("drawn.png").touch()
     with pytest.raises(UserError, match=sentence):
         command.bench(**flags)
+
+
+def test_without_matplotlib_nothing_is_measured_for_a_plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "run", lambda *_, **__: pytest.fail("measured"))
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(UserError, match=r"pip install 'auxmod\[plot\]'"):
+        command.bench(device="cpu", plot=tmp_path / "bench.png")

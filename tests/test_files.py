@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auxmod import files
 from auxmod.errors import UserError
 from auxmod.files import append_line, read_json, read_lines, sha256, user_named, write_bytes, write_json, write_lines
 
@@ -89,3 +90,9 @@ def test_a_place_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
 
 def test_digest() -> None:
     assert sha256(b"ab", b"c") == hashlib.sha256(b"abc").hexdigest()
+
+
+def test_the_names_of_a_runs_weights_are_written_in_one_place() -> None:
+    sources = Path(files.__file__).parent.rglob("*.py")
+    written = [path.name for path in sources for name in (files.MODEL, files.STATE) if f'"{name}"' in path.read_text()]
+    assert written == ["files.py"] * 2

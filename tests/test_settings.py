@@ -99,6 +99,71 @@ def test_what_is_given_as_none_is_not_given() -> None:
     assert build(method="auto", harmonics=None) == build(method="auto")
 
 
+AUTO = {  # N: how many moduli, and the weights of q, a rung and a harmonic
+    4: (3, 0.571428571429, 0.142857142857, 0.071428571429),
+    16: (5, 0.444444444444, 0.111111111111, 0.055555555556),
+    32: (6, 0.4, 0.1, 0.05),
+    100: (8, 0.333333333333, 0.083333333333, 0.041666666667),
+    256: (9, 0.307692307692, 0.076923076923, 0.038461538462),
+}
+
+
+@pytest.mark.parametrize("embedding", ["token", "angular"])
+@pytest.mark.parametrize("n", AUTO)
+def test_what_auto_chooses(n: int, embedding: str) -> None:
+    count, own, rung, harmonic = AUTO[n]
+    run = build(n=n, q=97, embedding=embedding, method="auto")
+    assert run.method.moduli == tuple(2**j for j in range(count))
+    assert (run.method.harmonics, run.method.draw, run.method.tails) == ((2, 4), "expected", 20)
+    assert run.method.weights == pytest.approx((own, *[rung] * (count - 1), harmonic, harmonic))
+    model, training = run.model, run.training
+    assert (model.pooling, model.final_norm, model.init, model.angles) == ("mean", False, "0.02", True)
+    assert (training.optimiser, training.lr, training.beta1, training.beta2) == ("muon", 2.5e-3, 0.95, 0.98)
+    assert training.weight_decay == 0.03
+    assert build(n=n, q=97, embedding=embedding, method="auto", lr=0.5, pooling="cls").training.lr == 0.5
+
+
+@pytest.mark.parametrize(
+    ("given_settings", "rate"),
+    [
+        ({}, 2.5e-3),
+        ({"samples": 1_000_000, "hidden": 4096}, 2.5e-3),  # never less
+        ({"hidden": 128}, 1e-2),
+        ({"epochs": 5}, 3.5e-3),
+        ({"hidden": 128, "samples": 50_000, "epochs": 5}, 2e-2),
+        ({"hidden": 8, "samples": 250, "epochs": 1}, 4e-2),  # never more
+        ({"optimiser": "adamw", "hidden": 128}, 4e-4),
+    ],
+)
+def test_autos_learning_rate(given_settings: dict[str, Any], rate: float) -> None:
+    assert build(method="auto", **given_settings).training.lr == pytest.approx(rate)
+
+
+def test_autos_learning_rate_leaves_wrong_settings_to_be_refused() -> None:
+    for wrong in ({"hidden": "x"}, {"hidden": -5}, {"samples": -1}, {"batch": 0}, {"epochs": None}):
+        with pytest.raises(UserError):
+            build(method="auto", **wrong)
+
+
+@pytest.mark.parametrize(
+    ("given_settings", "most"),
+    [
+        ({}, 20),
+        ({"tails": None}, 20),
+        ({"harmonics": (2,)}, 20),
+        ({"moduli": (1, 2, 4)}, 20),
+        ({"hidden": 128}, 5),  # a small encoder pays for 20 with exact answers
+        ({"tails": 3.0}, 3),
+        ({"moduli": (1,)}, 1),  # rare sums weigh more above q alone
+        ({"distribution": "sparse"}, 1),  # which sums are rare is known of uniform inputs
+        ({"data": "rows.npz", "data_sha256": "0" * 64}, 1),
+    ],
+    ids=str,
+)
+def test_autos_weight_for_rare_sums(given_settings: dict[str, Any], most: float) -> None:
+    assert build(method="auto", n=8, q=31, **given_settings).method.tails == most
+
+
 names = st.sampled_from([*SETTINGS, "k", "r", "seed", "nonsense"])
 scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3))
 values = st.one_of(scalars, st.lists(scalars, max_size=3), st.dictionaries(st.text(max_size=2), scalars, max_size=1))

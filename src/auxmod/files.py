@@ -16,6 +16,8 @@ from typing import Any
 
 from auxmod.errors import UserError, require
 
+MODEL, STATE = "model.safetensors", "state.safetensors"
+"""A run's weights, and what it needs beside them to go on."""
 SUM = "sum"
 """Where a JSON object keeps the checksum of the rest of it."""
 

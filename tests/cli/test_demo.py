@@ -3,11 +3,13 @@
 import contextlib
 import io
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from auxmod.cli import main
+from auxmod.cli.demo import _save_picture
 from auxmod.cli.display import Bars, line_chart
 from auxmod.experiments.store import Run
 from auxmod.learning.engine import Progress
@@ -52,6 +54,12 @@ def test_the_chart_is_drawn_here_and_as_a_picture(shown: tuple[Path, str, str]) 
     picture = (place / "demo.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
     assert "demo.png" in out
+
+
+def test_without_matplotlib_there_is_no_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert _save_picture({"aux": [(0, 0.0), (10, 1.0)]}, tmp_path) is None
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_next_commands_work(shown: tuple[Path, str, str], capsys: pytest.CaptureFixture[str]) -> None:

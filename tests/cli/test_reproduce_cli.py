@@ -41,7 +41,7 @@ def cli(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
 
 def test_the_items_are_those_there_are() -> None:
     assert set(get_args(reproduce.TableItem)) == {*TITLES, "all"}
-    assert set(get_args(reproduce.FigureItem)) == set(figures.FIGURES)
+    assert set(get_args(reproduce.FigureItem)) == {*figures.FIGURES, "all"}
     assert set(get_args(reproduce.Item)) == {*recipes.RECIPES, "gap", "rho", "all"}
     assert get_args(reproduce.PublishedTable) == published.TABLES
     assert get_args(reproduce.Format) == render.FORMATS
@@ -122,6 +122,17 @@ def test_a_figure_is_drawn_where_it_is_asked_for(cli: Cli) -> None:
     assert Path("made/redbox.svg").read_bytes().startswith(b"<?xml")
 
 
+def test_all_figures_are_drawn_into_a_directory(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(figures, "FIGURES", {name: figures.FIGURES[name] for name in ("gap", "redbox")})
+    _, out, _ = cli("figure", "all", "--preset", "best")
+    assert out == "drawn: figures/gap.png\ndrawn: figures/redbox.png\n"
+    monkeypatch.setattr(reproduce, "_run", lambda *_: 0)
+    code, _, error = cli("reproduce", "all", "--out", "both", "--quiet")
+    assert code == 0, error
+    assert sorted(path.name for path in Path("both").iterdir()) == ["gap.png", "redbox-best.png", "redbox-paper.png"]
+
+
 # ---- reproduce --------------------------------------------------------------------------------------------
 
 SMALL = {"layers": 1, "heads": 2, "width": 8, "hidden": 16, "batch": 10, "epochs": 2, "lr": 1e-3, "test_samples": 200}
@@ -196,7 +207,7 @@ def test_a_cell_is_run_shown_kept_and_agrees_with_itself(cli: Cli) -> None:
 @pytest.mark.usefixtures("small_models")
 def test_curves_are_run_and_drawn(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(recipes, "REPEAT", 1)
+    monkeypatch.setattr(recipes, "REPEAT", 2)
     asked = ("--samples", "60,80", "--n", 8, "--method", "aux", "--seeds", 1)
     code, _, error = cli("reproduce", "curves", "--preset", "paper", *asked, "--device", "cpu", "--quiet")
     assert code == 0, error
@@ -205,8 +216,12 @@ def test_curves_are_run_and_drawn(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
     assert results.curves(stored, wants.wanted("paper", "aux", (8, 31), "token", 60).run)
     assert not Path("curves.png").exists()  # it shows the paper's numbers of samples
     monkeypatch.setattr(reproduce, "_run", lambda *_: 0)
-    code, _, error = cli("reproduce", "curves")
-    assert (code, Path("curves.png").exists()) == (0, True), error
+    for force in ([], ["--force"]):
+        code, out, error = cli("reproduce", "curves", "--json", *force)
+        assert code == 0, error
+        drawn = [(each["preset"], each["figure"]) for each in json.loads(out)]
+        assert drawn == [("paper", "curves-paper.png"), ("best", "curves-best.png")]
+        assert all(Path(file).exists() for _, file in drawn)
     assert cli("reproduce", "curves", "--dry-run")[0] == 0  # which draws nothing
 
 
@@ -263,8 +278,14 @@ def test_what_needs_no_runs_is_printed_at_once(cli: Cli) -> None:
         ),
         (["reproduce", "table2", "--out", "a.png"], "--out draws a figure, but table2 has none"),
         (["reproduce", "table1b", "--samples", "60", "--out", "a.png"], "leave out --samples, or --out"),
-        (["reproduce", "table1b", "--out", "mine.png"], "mine.png exists already: name another file with --out"),
-        (["reproduce", "curves"], "curves.png exists already: name another file with --out"),
+        (["reproduce", "table1b", "--out", "mine.png", "--preset", "best"], "mine.png exists already: choose another"),
+        (["reproduce", "curves"], "curves-best.png exists already: choose another --out, or add --force"),
+        (["reproduce", "all", "--out", "both"], "both/grid-paper.png exists already: choose another --out"),
+        (["figure", "all"], "figures/rho.png exists already: choose another --out, or add --force"),
+        (["reproduce", "gap", "--n", "7"], "gap needs no runs, so that there are none to choose"),
+        (["reproduce", "headline", "--samples", "500"], "headline has no other number of samples than its own"),
+        (["table", "headline", "--samples", "500"], "headline has no other number of samples than its own"),
+        (["table", "gap", "--samples", "500"], "gap has no other number of samples than its own: leave out --samples"),
         (["reproduce", "beyond", "--samples", "5000"], "No cell of beyond is as --n, --q, --samples, --method and"),
         (["table", "beyond", "--samples", "5000"], "beyond has no cell with so many samples: leave out --samples"),
         (["published", "--table", "table9"], 'Invalid value "table9"'),
@@ -272,7 +293,8 @@ def test_what_needs_no_runs_is_printed_at_once(cli: Cli) -> None:
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(cli: Cli, arguments: list[str], words: str) -> None:
     Path("bad.jsonl").write_text('{"a": 1}\n')
-    for name in ("curves.png", "mine.png"):
+    for name in ("curves-best.png", "mine.png", "both/grid-paper.png", "figures/rho.png"):
+        Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text("mine")
     code, out, error = cli(*arguments)
     assert (code, out) == (2, "")

@@ -1,6 +1,7 @@
 """`auxmod runs`: what is in a store, listed, shown, compared; and removed only where it is a run."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,18 @@ def test_curves_are_compared_on_one_plot(store: Path, capsys: pytest.CaptureFixt
     assert [row["label"] for row in told] == ["k=6", "k=4", "k=3"]
     assert main(["runs", "compare", *names, "--out", "plot.svg"]) == 2
     assert "exists already" in capsys.readouterr().err
+    assert main(["runs", "compare", *names, "--out", "plot.PNG"]) == 0
+    assert Path("plot.PNG").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.usefixtures("store")
+def test_without_matplotlib_one_is_told_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["runs", "compare", "demo/aux", "--out", "plot.png"]) == 2
+    assert "Figures need matplotlib: install it with pip install 'auxmod[plot]'." in capsys.readouterr().err
+    assert not Path("plot.png").exists()
 
 
 def test_what_tells_runs_apart_is_their_label() -> None:
@@ -180,8 +193,8 @@ def test_asked_it_does_what_is_answered(
         (["list", "--sort", "colour"], "There is no 'colour' to choose by"),
         (["compare"], "Name the runs to compare"),
         (["compare", "runs/begun"], "has a learning curve yet"),
-        (["compare", "demo/aux", "--out", "plot.txt"], "must end in .png, .svg or .pdf"),
-        (["compare", "demo/aux", "--out", "none/plot.png"], "cannot be written"),
+        (["compare", "demo/aux", "--out", "plot.txt"], "does not end in .png, .svg or .pdf"),
+        (["compare", "demo/aux", "--out", "none/plot.png"], "there is no directory 'none': make it."),
     ],
 )
 def test_wrong_use_is_a_sentence_and_removes_nothing(

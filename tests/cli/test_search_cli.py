@@ -69,6 +69,16 @@ def test_without_optuna_it_says_how_to_install_it(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_plots_without_matplotlib_are_refused_before_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(command("--plots", "plots")) == 2
+    assert capsys.readouterr().err == "Error: Figures need matplotlib: install it with pip install 'auxmod[plot]'.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("budget", ["-5", "0.05"])
 def test_a_budget_that_pays_no_run_is_named_and_not_the_trials_it_would_pay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], budget: str

@@ -60,6 +60,13 @@ def test_figures_are_drawn_and_named(capsys, tmp_path: Path) -> None:
     assert all(Path(f).exists() for f in files)
 
 
+def test_a_file_in_the_place_of_the_folder_is_one_sentence(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / "f").touch()
+    with pytest.raises(UserError, match="choose another --figures"):
+        theory(n=4, q=5, figures=tmp_path / "f")
+
+
 def test_paper_errors_in_three_forms(capsys) -> None:
     rows = errata.findings()
     theory(paper_errors=True, markdown=True)

@@ -1,4 +1,4 @@
-"""A search: spaces as text, members that lag leave without a trace, batches are ensembles, a killed one goes on."""
+"""A search: batches are ensembles, a killed one goes on to the same trials, and a budget is kept."""
 
 import fcntl
 import itertools
@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +14,19 @@ import optuna
 import pytest
 import torch
 
-from auxmod.config import RunConfig
 from auxmod.errors import UserError
 from auxmod.experiments import claims, halving, search
-from auxmod.experiments.ensembles import Ended, Started
-from auxmod.experiments.halving import Rung, behind, train_halving
+from auxmod.experiments.ensembles import Started
 from auxmod.experiments.search import Plan, run_search
 from auxmod.experiments.single import Interrupted
-from auxmod.experiments.space import DEFAULT, Interval, Space, as_setting, parse, parse_space
+from auxmod.experiments.space import Space, parse_space
 from auxmod.experiments.store import read_results
 from auxmod.experiments.study import finished, hidden, opened, summary
-from auxmod.learning import engine
-from auxmod.learning.engine import Ensemble, Finished
 from tiny import SETTINGS, tiny
 
 CPU = torch.device("cpu")
 GIVEN = {**SETTINGS, "epochs": 2, "k": "3:5", "r": "0.05:0.6", "lr": "1e-4:1e-2:log"}
-
-
-@pytest.fixture(autouse=True)
-def quick_validation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So short a run measures its accuracy at every step: on fewer inputs, here, where any difference counts."""
-    monkeypatch.setattr(engine, "VALIDATION_SAMPLES", 50)
-    monkeypatch.setattr(halving, "NOISE", 0.0)
+pytestmark = pytest.mark.usefixtures("quick_halving")
 
 
 def run(place: Path, space: Space, how: Plan, most: int | None = None, **options: Any) -> tuple[list[Any], Any]:
@@ -56,146 +45,10 @@ def told(found: Any) -> list[Any]:
     )
 
 
-# -- spaces ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "part"),
-    [
-        ("k", "4:9", Interval(4, 9, 1)),
-        ("k", "4:9:2", Interval(4, 8, 2)),
-        ("k", "4:6,9", [4, 5, 6, 9]),
-        ("k", "4:4", [4]),
-        ("r", "0.05:0.6", Interval(0.05, 0.6)),
-        ("r", "0.1:0.4:0.1", Interval(0.1, 0.4, 0.1)),
-        ("lr", "1e-5:1e-3:log", Interval(1e-5, 1e-3, None, True)),
-        ("width", "16:512:log", Interval(16, 512, None, True)),
-        ("init", "0.01:0.1:log", Interval(0.01, 0.1, None, True)),
-        ("init", "default,0.02", ["default", "0.02"]),
-        ("pooling", "cls,mean", ["cls", "mean"]),
-        ("moduli", "1,2,4;1,8", [(1, 2, 4), (1, 8)]),
-        ("seed", 3, [3]),
-    ],
-)
-def test_a_setting_is_a_range_a_list_or_one_value(name: str, text: Any, part: Any) -> None:
-    assert parse(name, text) == part
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"k": "9:4"}, "--k is '9:4', an empty range"),
-        ({"k": "4.5:9"}, "must be whole numbers"),
-        ({"k": "4:9:x"}, "a range to search is low:high"),
-        ({"k": "4:5:6:7"}, "a range to search is low:high"),
-        ({"r": "0.1:0.4:-0.1"}, "a step is a number above 0"),
-        ({"lr": "0:1:log"}, "begins above 0"),
-        ({"seed": "0:2", "k": "4:9"}, "a trial is one run"),
-        ({"colour": "red"}, "There is no setting 'colour'"),
-        ({name: text.partition(",")[0].partition(":")[0] for name, text in DEFAULT.items()}, "nothing is left"),
-    ],
-)
-def test_a_bad_space_is_a_sentence(given: dict[str, Any], words: str) -> None:
-    with pytest.raises(UserError, match=words):
-        parse_space(given)
-
-
-def test_where_nothing_is_open_the_usual_is_searched_but_for_what_is_fixed() -> None:
-    assert list(parse_space({"n": "8", "lr": "1e-4"}).searched) == ["k", "r", "draw", "init", "pooling"]
-    assert list(parse_space({"method": "sparse"}).searched) == ["lr", "init", "pooling"]
-    assert parse_space({"method": "auto"}).searched == {"lr": Interval(5e-4, 3e-2, log=True)}
-    assert list(parse_space({"moduli": "1,3,9"}).searched) == ["lr", "init", "pooling"]
-    assert list(parse_space({"k": "4:9", "r": "0.3"}).searched) == ["k"]
-
-
-def test_choices_become_settings_of_their_own_type() -> None:
-    space = parse_space({"moduli": "1,2,4;1,8", "init": "0.01:0.1", "r": "0.3"})
-    assert space.searched["moduli"] == ["1,2,4", "1,8"]
-    assert space.settings({"moduli": "1,8", "init": 0.0123456789}) == {"r": 0.3, "moduli": (1, 8), "init": "0.0123457"}
-    assert as_setting("r", 0.1 + 0.2) == 0.3
-    assert as_setting("bias", True) is True
-    assert space.name == parse_space({"r": "0.3", "init": "0.01:0.1", "moduli": "1,2,4;1,8"}).name
-
-
-# -- halving --------------------------------------------------------------------------------------------------
-
-
-def test_the_better_half_and_whoever_is_as_good_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    shares = {"a": 0.9, "b": 0.5, "c": 0.49, "d": 0.3}
-    assert behind(shares) == ["c", "d"]
-    assert behind({"a": 0.5, "b": 0.5, "c": 0.5}) == []
-    assert behind({"a": 0.1}) == behind({}) == []
-    monkeypatch.setattr(halving, "NOISE", 0.02)
-    assert behind(shares) == ["d"]
-
-
-def alone(config: RunConfig) -> tuple[list[float], dict[str, Any]]:
-    """A run's held-out accuracies and its scores, by itself."""
-    *curve, end = Ensemble([config], CPU).fit()
-    assert isinstance(end, Finished)
-    assert end.scores[0] is not None
-    return [e.accuracy[0] for e in curve if not isinstance(e, Finished) and e.accuracy], end.scores[0]
-
-
-def drop(monkeypatch: pytest.MonkeyPatch, *rounds: Sequence[int]) -> None:
-    """Let the members at these places be the ones that lag, at each rung in turn."""
-    left = iter(rounds)
-    monkeypatch.setattr(halving, "behind", lambda accuracy: [list(accuracy)[place] for place in next(left)])
-
-
-@pytest.mark.parametrize("embedding", ["angular", "token"])
-def test_whoever_stays_learns_what_it_learns_alone(monkeypatch: pytest.MonkeyPatch, embedding: str) -> None:
-    """For tokens the member of the largest K is pruned first, but rides on, since the heads are padded to its."""
-    configs = [tiny(k=k, seed=k, lr=1e-2, embedding=embedding) for k in (3, 4, 5, 6)]
-    drop(monkeypatch, (1, 3), (0,))
-    sizes: list[int] = []
-    honest = Ensemble.__init__
-
-    def counting(self: Ensemble, members: Any, *rest: Any) -> None:
-        sizes.append(len(members))
-        honest(self, members, *rest)
-
-    monkeypatch.setattr(Ensemble, "__init__", counting)
-    events = list(train_halving(configs, CPU))
-    assert sizes == ([4, 2, 1] if embedding == "angular" else [4, 3, 2])
-    rungs = [e for e in events if isinstance(e, Rung)]
-    assert [len(e.accuracy) for e in rungs] == [4, 2]
-    assert isinstance(events[-1], Ended)
-    (row,) = events[-1].rows
-    assert row["hash"] == configs[2].hash
-    curve, scores = alone(configs[2])
-    assert [point["accuracy"] for point in row["curve"]] == pytest.approx(curve, abs=0.021)
-    assert row["scores"]["match"] == pytest.approx(scores["match"], abs=0.01)
-
-
-def test_parameters_after_pruning_are_those_of_the_run_alone() -> None:
-    configs, double = [tiny(k=k, seed=k) for k in (3, 4, 5, 6)], {"dtype": torch.float64}
-    whole, part, single = (Ensemble(its, CPU, **double) for its in (configs, configs[2:3], configs[2:3]))
-    for event in whole.fit():
-        if event.step == 9:  # type: ignore[union-attr]
-            break
-    part.restore(halving._part(whole, [2]))
-    list(part.fit())
-    list(single.fit())
-    torch.testing.assert_close(part.state.parameters, single.state.parameters, rtol=1e-6, atol=1e-9)
-
-
-def test_a_member_that_diverges_has_its_row_and_none_else_is_lost() -> None:
-    configs = [tiny(seed=0), tiny(seed=1, lr=1e30), tiny(seed=2), tiny(seed=3)]
-    *_, end = train_halving(configs, CPU, rungs=(0.5,))
-    assert isinstance(end, Ended)
-    rows = {row["hash"]: row for row in end.rows}
-    assert "stopped being finite" in rows[configs[1].hash]["failed"]
-    assert 2 <= len(rows) <= 4
-
-
 @pytest.fixture
 def halves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the members are pruned at every rung, though so short a training hardly tells them apart."""
     monkeypatch.setattr(halving, "behind", lambda accuracy: sorted(accuracy)[: len(accuracy) // 2])
-
-
-# -- searching ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("halves")
@@ -362,24 +215,3 @@ def test_importances_need_some_whole_trials(tmp_path: Path) -> None:
     assert sum(found["importances"].values()) == pytest.approx(1)
     assert set(found["importances"]) == {"k", "r", "lr"}
     assert run(tmp_path, parse_space(GIVEN | {"epochs": 1}), how)[1]["trials"] == found["trials"]
-
-
-# -- the comparison -------------------------------------------------------------------------------------------
-
-
-def test_ways_to_choose_are_compared_at_equal_cost(tmp_path: Path) -> None:
-    from auxmod.experiments.compare import compare
-
-    settings = {name: value for name, value in SETTINGS.items() if name not in ("n", "q")} | {"epochs": 1}
-    options: dict[str, Any] = {"grid": {"k": "4:5", "r": "0.2,0.4"}, "members": 2, "seeds": (1, 2)}
-    rows = compare([(4, 7)], settings, tmp_path, CPU, **options)
-    assert [row["way"] for row in rows] == ["grid", "search", "wide", "theory", "fixed"]
-    assert [row["cost"] <= 4 for row in rows] == [True] * 5
-    assert rows[0]["cost"] == 4
-    assert all(row["seeds"] == 2 and 0 <= row["match"] <= 1 for row in rows)
-    assert set(rows[2]["choice"]) == set(DEFAULT)
-    before = (tmp_path / "compare.jsonl").read_bytes()
-    assert compare([(4, 7)], settings, tmp_path, CPU, **options) == rows
-    assert (tmp_path / "compare.jsonl").read_bytes() == before
-    more = compare([(4, 7), (3, 5)], settings, tmp_path, CPU, **options, ways=("theory", "fixed"))
-    assert [(row["n"], row["way"]) for row in more[5:]] == [(3, "theory"), (3, "fixed")]

@@ -19,7 +19,7 @@ from auxmod.experiments.single import Interrupted, create_run, train_run
 from auxmod.experiments.store import read_results, result_row
 from auxmod.experiments.sweep import Event, Standing, run_sweep
 from auxmod.learning import engine
-from auxmod.learning.cost import member_bytes
+from auxmod.learning.cost import member_bytes, work
 from auxmod.learning.engine import Progress
 from auxmod.learning.objective import Objective
 from tiny import tiny
@@ -376,6 +376,6 @@ def test_what_an_ensemble_needs_is_foretold() -> None:
     (row,) = forecast([[tiny(q=7), tiny(q=11)]], CPU)
     assert row["members"] == 2
     assert row["q"] == [7, 11]
-    assert row["flops"] == packing.work(tiny(q=7)) + packing.work(tiny(q=11))
+    assert row["flops"] == work(tiny(q=7)) + work(tiny(q=11))
     assert row["bytes"] == 2 * member_bytes(tiny(), "fp32")
     assert row["seconds"] > 0

@@ -1,9 +1,12 @@
 """Capturing a step: what happens where it cannot be done. What happens where it can is in test_fused.py."""
 
+import re
+from pathlib import Path
+
 import pytest
 import torch
 
-from auxmod.learning import capture
+from auxmod.learning import capture, memory
 from auxmod.learning.engine import Ensemble
 from auxmod.settings import build
 
@@ -68,3 +71,19 @@ def test_a_compiler_that_fails_does_not_stop_training(monkeypatch):
     replay()
     assert model.step_number == 1
     assert model.dead() == [None]
+
+
+def test_no_other_file_of_learning_knows_of_graphs_or_of_the_compiler():
+    sources = Path(capture.__file__).parent.glob("*.py")
+    knowing = [path.name for path in sources if re.search(r"torch\.compile|cuda\.(graph|CUDAGraph)", path.read_text())]
+    assert knowing == ["capture.py"]
+
+
+def test_what_was_compiled_is_given_back_with_an_ensembles_memory(monkeypatch):
+    calls = []
+    monkeypatch.setattr(torch.compiler, "reset", lambda: calls.append("reset"))
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: calls.append("empty_cache"))
+    memory.clean_up(torch.device("cpu"))
+    assert calls == []
+    memory.clean_up(CUDA)
+    assert calls == ["reset", "empty_cache"]

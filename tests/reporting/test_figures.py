@@ -14,6 +14,7 @@ from auxmod.experiments import recipes, wants
 from auxmod.experiments.store import result_row
 from auxmod.problem import theory
 from auxmod.reporting import figures, heatmaps, looks, published, results, tables
+from auxmod.reporting.cells import Cell
 
 pytest.importorskip("matplotlib")
 
@@ -28,10 +29,15 @@ def stored() -> results.Index:
 
 @pytest.fixture(scope="module")
 def drawn(stored):
-    return {item: figures.draw(item, "paper", stored) for item in figures.FIGURES if item != "grid"}
+    return {item: figures.draw(item, "paper", stored) for item in figures.FIGURES}
 
 
-@pytest.mark.parametrize("item", ["redbox", "curves", "table1a"])
+def words(figure) -> list[str]:
+    """What the legend says."""
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+@pytest.mark.parametrize("item", figures.FIGURES)
 def test_every_figure_saves(drawn, item: str, tmp_path: Path) -> None:
     looks.save(drawn[item], tmp_path / f"{item}.png")
     assert (tmp_path / f"{item}.png").read_bytes().startswith(b"\x89PNG")
@@ -43,13 +49,13 @@ def test_a_figure_saves_in_every_format(drawn, suffix: str, start: bytes, tmp_pa
     assert (tmp_path / "new" / f"configs.{suffix}").read_bytes().startswith(start)
 
 
-def test_the_grid_is_eighteen_panels_on_one_scale(stored) -> None:
-    made = figures.draw("grid", "paper", stored)
+def test_the_grid_is_eighteen_panels_on_one_scale(drawn) -> None:
+    made = drawn["grid"]
     panels = [axes for axes in made.axes if axes.images]
     assert len(panels) == 18
     assert {axes.images[0].get_clim() for axes in panels} == {(0, 100)}
     assert [axes.get_title() for axes in panels[::9]] == ["N = 8, q = 31", "N = 16, q = 97"]
-    assert "no figure" in made.legends[0].get_texts()[-1].get_text()
+    assert "not run" in words(made)[-1]
 
 
 def test_the_heatmap_has_its_figures_its_hatching_and_the_box_of_rho(stored, drawn) -> None:
@@ -61,7 +67,7 @@ def test_the_heatmap_has_its_figures_its_hatching_and_the_box_of_rho(stored, dra
     assert grid[2, 4] == pytest.approx(found.mean)
     absent = int(np.ma.getmaskarray(grid).sum())
     assert absent == len(axes.patches) > 0
-    assert f"no figure ({absent} of 81)" in [text.get_text() for text in drawn["redbox"].legends[0].get_texts()]
+    assert words(drawn["redbox"])[-1] == f"not run ({absent} of 81)"
     inside = [(k, r) for k, r in recipes.GRID if 0.8 <= round(theory.rho((1, k), (1 - r, r)), 9) <= 1.2]
     edges = np.count_nonzero(np.isnan(heatmaps._outline()[0]))
     neighbours = {(k, round(10 * r)) for k, r in inside}
@@ -74,7 +80,10 @@ def test_the_configurations_have_bars_rings_and_switches(stored, drawn) -> None:
     upper, lower = drawn["configs"].axes
     cells = tables.build("configs", "paper", stored).cells
     assert len(upper.patches) == len(cells) == 32
-    rings = sorted(line.get_ydata()[0] for line in upper.lines if line.get_marker() == "o")
+    assert "chance" in words(drawn["configs"])
+    circles = [line for line in upper.lines if line.get_marker() == "o"]
+    assert not any(circle.get_clip_on() for circle in circles)
+    rings = sorted(circle.get_ydata()[0] for circle in circles)
     assert rings == sorted(value for pair in published.CONFIGURATIONS.values() for value in pair)
     hatched = sum(bar.get_hatch() is not None for bar in upper.patches)
     assert hatched == sum(cell.ours is None for cell in cells) > 0
@@ -107,14 +116,54 @@ def test_the_picture_of_table_1_has_our_figures_and_its_gaps(stored, drawn) -> N
             absent += sum(c.ours is None for c in own)
         hatched += sum(patch.get_width() == 100 for patch in axes.patches if patch.get_hatch())
     assert 0 < absent == hatched < 10
-    assert drawn["table1b"].legends[0].get_texts()[-1].get_text() == f"not run ({absent} of 36)"
+    assert words(drawn["table1b"])[-3:] == ["chance", "± over 2 seeds", f"not run ({absent} of 36)"]
+
+
+@pytest.mark.parametrize(("ours", "paper"), [(50.0, None), (50.0, 0.0), (None, 60.0), (None, None)])
+def test_a_figure_that_is_missing_is_not_drawn_at_zero(ours: float | None, paper: float | None) -> None:
+    axes = looks.blank(4, 3).subplots()
+    figures._dot(axes, 1.0, Cell(facts={"method": "aux"}, ours=ours, paper=paper))
+    rings = [float(line.get_xdata()[0]) for line in axes.lines if line.get_markerfacecolor() == "white"]
+    between = [list(line.get_xdata()) for line in axes.lines if len(line.get_xdata()) == 2]
+    assert rings == ([] if paper is None else [paper])
+    assert between == ([] if ours is None or paper is None else [[ours, paper]])
+
+
+@pytest.mark.parametrize(
+    ("ours", "std", "ends"), [(40.0, 55.0, (0, 95)), (95.0, 8.0, (87, 100)), (50.0, 2.0, (48, 52))]
+)
+def test_a_deviation_ends_where_accuracies_do(ours: float, std: float, ends: tuple[float, float]) -> None:
+    across, up = looks.blank(4, 3).subplots(1, 2)
+    cell = Cell(facts={"method": "aux"}, ours=ours, std=std, count=2)
+    figures._dot(across, 1.0, cell)
+    figures._bar(up, 1.0, cell, "black")
+    for axes, side in ((across, 0), (up, 1)):
+        (segment,) = axes.collections[0].get_segments()
+        assert tuple(segment[:, side]) == pytest.approx(ends)
+
+
+def test_the_legend_says_how_many_seeds_a_deviation_is_of() -> None:
+    runs = [run for run in recipes.cells("table1b", ["paper"], seeds=3) if run.seed < 2 or run.problem.q == 97]
+    assert "± over 2–3 seeds" in words(figures.draw("table1b", "paper", results.index(made_up.rows(runs))))
+
+
+def test_where_ours_is_the_papers_both_are_seen() -> None:
+    axes = looks.blank(4, 3).subplots()
+    figures._dot(axes, 1.0, Cell(facts={"method": "aux"}, ours=50.0, paper=50.0))
+    ring, dot = (line for line in axes.lines if line.get_marker() == "o")
+    assert ring.get_markersize() - ring.get_markeredgewidth() > dot.get_markersize()
+    assert ring.get_zorder() < dot.get_zorder()
 
 
 def test_a_picture_tells_what_failed_from_what_was_not_run() -> None:
     runs = recipes.cells("table1b", ["paper"], seeds=1)
     failed = [result_row(run, None, {}, failed="diverged") for run in runs if run.problem.q == 257]
     made = figures.draw("table1b", "paper", results.index(failed))
-    assert made.legends[0].get_texts()[-1].get_text() == "not run (24 of 36), failed (12 of 36)"
+    assert words(made)[-1] == "not run (24 of 36), failed (12 of 36)"
+    failed = [result_row(run, None, {}, failed="diverged") for run in recipes.cells("redbox", ["paper"], seeds=1)[:3]]
+    made = figures.draw("redbox", "paper", results.index(failed))
+    assert words(made)[-1] == "not run (78 of 81), failed (3 of 81)"
+    assert len(made.axes[0].patches) == 81
 
 
 def test_curves_at_equal_data_and_equal_compute(stored, drawn) -> None:
@@ -125,9 +174,18 @@ def test_curves_at_equal_data_and_equal_compute(stored, drawn) -> None:
     mean = results.mean_curve(stored, run)
     thick = [line for line in left.lines if line.get_linewidth() > 2]
     assert list(thick[0].get_xdata()) == [step for step, _ in mean]
+    assert "100K samples, 100 epochs" in words(drawn["curves"])
     empty = figures.draw("curves", "best", {})
-    assert "not run:\naux, 100K samples, 10 epochs" in empty.axes[0].texts[0].get_text()
-    assert len(empty.axes[1].texts[0].get_text().splitlines()) == 5
+    assert "not run:\naux, 100K samples, 10 epochs" in absent(empty.axes[0])
+    assert len(absent(empty.axes[1]).splitlines()) == 5
+    assert words(empty) == ["aux", "sparse", "10 epochs (100K left, 1M right)", "chance"]
+    assert absent(figures.draw("headline", "paper", {}).axes[0]) == "not run:\naux\nsparse\nnaive"
+
+
+def absent(axes) -> str:
+    """What a panel of curves says was not run."""
+    text: str = axes.get_legend().get_title().get_text()
+    return text
 
 
 def test_bad_input_is_one_sentence(drawn, tmp_path: Path, monkeypatch) -> None:
@@ -136,8 +194,10 @@ def test_bad_input_is_one_sentence(drawn, tmp_path: Path, monkeypatch) -> None:
     with pytest.raises(UserError, match=r"does not end in \.png, \.svg or \.pdf"):
         looks.save(drawn["gap"], tmp_path / "gap.jpg")
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="cannot be written"):
-        looks.save(drawn["gap"], tmp_path / "file" / "gap.png")
+    with pytest.raises(UserError, match=r"cannot be written \(.*\): choose another --plots\."):
+        looks.save(drawn["gap"], tmp_path / "file" / "gap.png", flag="--plots")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(UserError, match=r"pip install 'auxmod\[plot\]'"):
         figures.draw("configs", "paper", {})
+    with pytest.raises(UserError, match=r"pip install 'auxmod\[plot\]'"):
+        looks.check_name(tmp_path / "gap.png")

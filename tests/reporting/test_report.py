@@ -48,7 +48,21 @@ def test_the_tables_hold_the_stores_figures(store: Path, page: str) -> None:
     assert f">{sum(means) / 3:.1f} ± " in page
     assert "45 of 45 run" in page
     assert "0 of 128 run" in page
-    assert re.search(r"beats sparse training in \d+ of 18 settings", page)
+    assert re.search(r"In the paper’s setup, the auxiliary modulus beats sparse training in \d+ of 18 settings", page)
+    # Table 1b, two methods at q = 257 and two τ of Table 2, the baseline and one grid of Table 3
+    assert f"figures of the paper’s tables, in 2 presets, run</dt><dd>{36 + 12 + 2 * 9 + 1} of " in page
+
+
+def test_the_headline_is_of_one_preset_each_method_at_its_best_where_that_was_run(store: Path) -> None:
+    rows = [entry.row for entry in stored_runs.read(store)[0]]
+    for variant, match in (("aux", 0.8), ("sparse", 0.5)):
+        rows.append(made_up.row(wants.wanted("best", variant, (16, 97), "angular", 100_000).run, match))
+    stored = report.results.index(rows)
+    made = [report.tables.build("table1b", preset, stored) for preset in report.PRESETS]
+    assert report.headline(made, []) == (
+        "With each method at its best, the auxiliary modulus beats sparse training in 1 of 1 settings of the paper’s "
+        "Table 1, by 30.0 points of match accuracy on average."
+    )
 
 
 def with_seed(run: Any, seed: int) -> Any:
@@ -170,7 +184,7 @@ def test_a_store_without_results_is_a_page_too(tmp_path: Path) -> None:
     page, entries = report.page(tmp_path)
     assert "No run in this store is finished yet." in page
     assert "10 of 10 tables" in page
-    assert "cells of the paper’s tables, run" not in page
+    assert "figures of the paper’s tables" not in page
     assert "1 left out" in page
     assert len(entries) == 1
 

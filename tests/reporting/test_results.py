@@ -10,12 +10,14 @@ import pytest
 
 import made_up
 from auxmod.errors import UserError
-from auxmod.experiments import recipes
+from auxmod.experiments import catalogue, recipes
 from auxmod.experiments.store import Run, result_row
 from auxmod.files import write_lines
 from auxmod.problem.metrics import chance
 from auxmod.reporting import results
 from tiny import tiny
+
+TREE = Path(__file__).parents[2]
 
 
 def seeds(count: int = 3) -> list:
@@ -95,6 +97,27 @@ def test_a_directory_is_read_whole_and_other_logs_in_it_are_left(tmp_path: Path)
     assert results.find(results.read(run.path), tiny())[0]["provenance"]["device"] == "here"
 
 
+@pytest.mark.parametrize("first", [b'{"has', b"", b"\n"])
+def test_a_damaged_file_in_a_directory_is_refused_and_not_passed_over(first: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    write_lines(path, [made_up.row(tiny())])
+    path.write_bytes(first + path.read_bytes().partition(b"{")[2])
+    with pytest.raises(UserError, match=r"Line 1 of .*a\.jsonl is not JSON"):
+        results.read(tmp_path)
+
+
+def test_why_a_run_directory_failed_is_kept(tmp_path: Path) -> None:
+    Run.create(tmp_path / "run", tiny()).finish({"failed": "The loss stopped being finite."})
+    (row,) = results.find(results.read(tmp_path), tiny())
+    assert row["failed"] == "The loss stopped being finite."
+
+
+def test_the_repositorys_own_results_are_whole() -> None:
+    """Every line has its checksum or none; the two files that are none of results are logs."""
+    _, notes = catalogue.find(TREE / "results")
+    assert [Path(note.split()[3]).name for note in notes] == ["compare.jsonl", "speed-log.jsonl"]
+
+
 def test_curves_and_their_mean() -> None:
     rows = [made_up.row(run, share) for run, share in zip(seeds(2), (0.5, 0.7), strict=True)]
     rows[1]["curve"] = rows[1]["curve"][:10]
@@ -109,7 +132,7 @@ def test_curves_and_their_mean() -> None:
 
 def test_the_place_is_results_here_or_that_of_the_source_tree(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    results.read()  # the tree's, or nothing: never an error
+    assert results.default_place() == TREE / "results"
     (tmp_path / "results").mkdir()
     assert results.default_place() == Path("results")
     assert results.read() == {}
@@ -148,7 +171,7 @@ def test_a_file_that_cannot_be_opened_is_a_sentence(tmp_path: Path, monkeypatch)
     def refuse(path: Path) -> bool:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(results, "_has_results", refuse)
+    monkeypatch.setattr(results, "holds_results", refuse)
     with pytest.raises(UserError, match=r"a\.jsonl cannot be read \(Permission denied\)"):
         results.read(tmp_path)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 
 from auxmod.errors import UserError
 from auxmod.problem import theory
-from auxmod.reporting import theory_figures
+from auxmod.reporting import looks, published, theory_figures
 
 pytest.importorskip("matplotlib")
 
@@ -26,27 +28,34 @@ def drawn():
 )
 def test_every_figure_saves_by_its_suffix(drawn, name: str, suffix: str, start: bytes, tmp_path: Path) -> None:
     path = tmp_path / "made" / f"{name}.{suffix}"
-    theory_figures.save(drawn[name], path)
+    looks.save(drawn[name], path)
     assert path.read_bytes().startswith(start)
 
 
 @pytest.mark.parametrize("suffix", ["svg", "pdf"])
 def test_a_figure_drawn_again_gives_the_same_file(suffix: str, tmp_path: Path) -> None:
     for name in ("a", "b"):
-        theory_figures.save(theory_figures.wrap_figure(4, 5, (1, 2), (0.5, 0.5)), tmp_path / f"{name}.{suffix}")
+        looks.save(theory_figures.wrap_figure(4, 5, (1, 2), (0.5, 0.5)), tmp_path / f"{name}.{suffix}")
     assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
 
 
 def test_an_unknown_suffix_is_refused(drawn, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"does not end in \.png, \.svg or \.pdf"):
-        theory_figures.save(drawn["rho"], tmp_path / "rho.jpeg")
+        looks.save(drawn["rho"], tmp_path / "rho.jpeg")
 
 
 def test_the_gap_lines_are_the_bound(drawn) -> None:
-    line = drawn["gap-bound"].axes[0].lines[1]
-    n, value = int(line.get_xdata()[-1]), line.get_ydata()[-1]
-    assert n == theory_figures.SIZES[-1]
-    assert value == pytest.approx(theory.gap_bound(n, 17))
+    axes = drawn["gap-bound"].axes[0]
+    moduli = [int(text.get_text().removeprefix("q = ")) for text in axes.texts]
+    *lines, points = axes.lines
+    assert moduli == [5, 17, 23, 47, 113, 433, 3329]
+    for q, line in zip(moduli, lines, strict=True):
+        n, value = int(line.get_xdata()[-1]), line.get_ydata()[-1]
+        assert n == theory_figures.SIZES[-1]
+        assert value == pytest.approx(theory.gap_bound(n, q))
+    assert sorted(zip(*points.get_data(), strict=True)) == sorted(
+        (n, value) for n, row in published.GAP.items() for value in row.values()
+    )
 
 
 def test_the_heatmaps_are_rho_and_its_exact_counterpart(drawn) -> None:
@@ -56,6 +65,12 @@ def test_the_heatmaps_are_rho_and_its_exact_counterpart(drawn) -> None:
     assert exact[3, 2] == pytest.approx(theory.rho_exact(8, 31, (1, 4), (0.6, 0.4)))
     for k, r in zip(*drawn["rho"].axes[1].lines[0].get_data(), strict=True):
         assert theory.rho_exact(8, 31, (1, int(k)), (1 - r, r)) == pytest.approx(1)
+
+
+def test_the_cells_of_rho_are_rounded_with_halves_going_up(drawn) -> None:
+    shown = [text.get_text() for text in drawn["rho"].axes[0].texts]
+    exact = [Fraction(3, 2) * (1 - Fraction(i, 10) + Fraction(i, 10 * k)) for i in range(1, 10) for k in range(2, 11)]
+    assert shown[:81] == [f"{math.floor(100 * value + Fraction(1, 2)) / 100:.2f}" for value in exact]
 
 
 def test_the_wrap_laws_are_laws_with_their_means(drawn) -> None:

@@ -19,7 +19,7 @@ def place(tmp_path: Path) -> Path:
     rows = [
         made_up.row(want.run, match=TIMES[want.run.training.epochs])
         for want in recipes.RECIPES["longer"]("paper")
-        if want.variant == "aux" and want.run.problem.n == 64 and want.run.model.lift
+        if want.variant == "aux" and want.run.problem.n == 64 and want.preset == "paper"
     ]
     rows += [
         made_up.row(want.run, match={97: 0.1, 257: 0.21, 433: 0.2}[want.run.problem.q])

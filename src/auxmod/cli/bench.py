@@ -22,7 +22,7 @@ def bench(
     device: Device = "auto",
     precision: Annotated[str, Parameter(help="auto, fp32, tf32, fp16 or bf16.")] = "auto",
     out: Annotated[Path | None, Parameter(help="Write the figures to this JSON file.")] = None,
-    plot: Annotated[Path | None, Parameter(help="Draw cost against N and E into this file.")] = None,
+    plot: Annotated[Path | None, Parameter(help="Draw cost against N and E into this file (.png, .svg, .pdf).")] = None,
     plain: Annotated[bool, Parameter(help="Measure plain PyTorch beside ours.")] = True,
     force: Annotated[bool, Parameter(negative="", help="Overwrite what --out and --plot name.")] = False,
     json: Json = False,
@@ -33,11 +33,11 @@ def bench(
     """
     ns, sizes = whole_numbers(n, "--n"), whole_numbers(members, "--members")
     for path, flag in ((out, "--out"), (plot, "--plot")):
-        _check_free(path, flag, force)
+        check_free(path, flag, force)
     if plot:
-        from auxmod.reporting import bench_figure
+        from auxmod.reporting import bench_figure, looks
 
-        bench_figure.check(plot)
+        looks.check_name(plot)
     from auxmod import bench as library
     from auxmod.learning.precision import resolve_device
 
@@ -48,14 +48,14 @@ def bench(
     if out:
         write_json(out, result)
     if plot:
-        bench_figure.save(result, plot)
+        looks.save(bench_figure.figure(result), plot, flag="--plot")
     if json:
         return print_json(result)
     _show(result)
 
 
-def _check_free(path: Path | None, flag: str, force: bool) -> None:
-    """Before minutes of measuring, not after them."""
+def check_free(path: Path | None, flag: str, force: bool) -> None:
+    """Refuse a file that could not be written: before minutes of measuring, not after them."""
     if path is None:
         return
     require(path.parent.is_dir(), f"{flag} is {str(path)!r}, but there is no directory {str(path.parent)!r}: make it.")

@@ -12,7 +12,7 @@ from auxmod.cli.display import Bars, console, line_chart, percent, print_json, t
 from auxmod.cli.options import RUN, SWITCH, WHOLE, Device, Json, Quiet
 from auxmod.cli.train import free_path
 from auxmod.config import RunConfig
-from auxmod.errors import require
+from auxmod.errors import UserError, require
 from auxmod.experiments.catalogue import measured
 from auxmod.experiments.presets import demo as demo_settings
 from auxmod.experiments.store import Run
@@ -112,11 +112,14 @@ def _next_commands(place: Path, config: RunConfig) -> list[tuple[str, str]]:
 
 
 def _save_picture(curves: dict[str, list[tuple[float, float]]], place: Path) -> Path | None:
+    """Where it can be drawn: the demonstration needs no matplotlib."""
+    from auxmod.reporting import looks
     from auxmod.reporting.curves import accuracy_figure
-    from auxmod.reporting.looks import save
 
+    path = place / "demo.png"
     try:
-        save(accuracy_figure(curves), place / "demo.png")
-    except ImportError:
+        looks.check_name(path)
+    except UserError:
         return None
-    return place / "demo.png"
+    looks.save(accuracy_figure(curves), path)
+    return path

@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import inspect
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin, get_type_hints
@@ -161,13 +162,17 @@ def numbers(text: str, flag: str) -> tuple[float, ...]:
 
 
 def whole_numbers(text: str | None, flag: str) -> tuple[int, ...]:
-    """8,100_000 → (8, 100000); nothing → ()."""
-    values = () if text is None else numbers(text, flag)
+    """8,100_000 or 8,100K → (8, 100000); nothing → ()."""
+    values = () if text is None else numbers(re.sub(r"(?<=\d)[KM]\b", _thousands, text), flag)
     require(
         all(v == int(v) >= 1 for v in values),
         f"{flag} is {text!r}, but must be whole numbers of at least 1, such as {flag} 8,16.",
     )
     return tuple(map(int, values))
+
+
+def _thousands(letter: re.Match[str]) -> str:
+    return {"K": "000", "M": "000000"}[letter[0]]
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from cyclopts import Parameter
 
@@ -35,7 +35,7 @@ _Table = Literal[
     "headline", "beyond", "setup", "knobs", "finalists", "longer",
 ]  # fmt: skip
 TableItem = Literal[_Table, "all"]
-FigureItem = Literal["gap", "rho", "configs", "grid", "redbox", "curves", "table1a", "table1b", "headline"]
+FigureItem = Literal["gap", "rho", "configs", "grid", "redbox", "curves", "table1a", "table1b", "headline", "all"]
 Item = Literal[_Table, "curves", "all"]
 Method = Literal["auto", "aux", "sparse", "naive", "expected"]
 PublishedTable = Literal["table1a", "table1b", "table2", "table3", "configs", "choice", "gap"]
@@ -48,8 +48,9 @@ _PRESET = Parameter(
 Preset = Annotated[Literal["stated", "paper", "best", "both"], _PRESET]
 _RESULTS = "A results file, or a directory of them or of runs. [default: results/]"
 Results = Annotated[Path | None, Parameter(help=_RESULTS, show_default=False)]
-_SAMPLES = "Numbers of training samples, such as 100_000, in place of the item's own."
+_SAMPLES = "Numbers of training samples, such as 100K,1M, in place of the item's own."
 Samples = Annotated[str | None, Parameter(help=_SAMPLES, show_default=False)]
+Force = Annotated[bool, SWITCH, Parameter(help="Overwrite what --out names.")]
 Form = Annotated[Format, Parameter(help="How it is printed; csv and json have a line or object for each cell.")]
 
 
@@ -79,27 +80,30 @@ def figure(
     item: Annotated[FigureItem, _ITEM],
     /,
     *,
-    out: Annotated[Path | None, Parameter(help="A .png, .svg or .pdf file. [default: <item>.png]")] = None,
+    out: Annotated[
+        Path | None, Parameter(help="A .png, .svg or .pdf file; of all, a directory. [default: <item>.png; figures/]")
+    ] = None,
     preset: Annotated[
         Literal["stated", "paper", "best"],
         Parameter(help="What the paper states; the setup that best explains its figures; or each method's own best."),
     ] = "paper",
     results: Results = None,
-    force: Annotated[bool, SWITCH, Parameter(help="Overwrite what --out names.")] = False,
+    force: Force = False,
     json: Json = False,
 ) -> None:
-    """Draw one of the paper's figures, or one it lacks, from stored results.
+    """Draw one of the paper's figures, or one it lacks, or all, from stored results.
 
     Example: auxmod figure configs --out configs.svg
     """
     from auxmod.reporting.results import read
 
-    path = out or Path(f"{item}.png")
-    require(force or not path.exists(), f"{path} exists already: choose another --out, or add --force to redraw it.")
-    _draw(item, preset, read(results), path)
+    pictures = _pictures(item, (preset,), out or Path("figures" if item == "all" else f"{item}.png"))
+    _check_free(pictures, force)
+    drawn = _draw(pictures, read(results))
     if json:
-        return display.print_json({"item": item, "preset": preset, "figure": str(path)})
-    display.console().print(f"drawn: {path}", markup=False)
+        return display.print_json(drawn if item == "all" else drawn[0])
+    for each in drawn:
+        display.console().print(f"drawn: {each['figure']}", markup=False)
 
 
 def published(
@@ -113,9 +117,11 @@ def published(
     rows = [row.to_dict() for row in paper.rows() if table in (None, row.table)]
     if json:
         return display.print_json(rows)
-    columns = [name for name in paper.FIELDS if any(row.get(name) is not None for row in rows)]
-    cells = [["–" if row.get(name) is None else str(row[name]) for name in columns] for row in rows]
-    display.console().print(display.table("The paper's numbers, as printed", columns, cells))
+    for name in dict.fromkeys(row["table"] for row in rows):
+        own = [row for row in rows if row["table"] == name]
+        columns = [field for field in paper.FIELDS[1:] if any(row.get(field) is not None for row in own)]
+        cells = [["–" if row.get(field) is None else str(row[field]) for field in columns] for row in own]
+        display.console().print(display.table(f"The paper's numbers, as printed: {name}", columns, cells))
 
 
 # ---- running what is missing ------------------------------------------------------------------------------
@@ -156,7 +162,11 @@ def reproduce(
         Path | None,
         Parameter(help="Where results are kept: a directory or a .jsonl file. [default: results/]", group=RUN),
     ] = None,
-    out: Annotated[Path | None, Parameter(help="Draw the item's figure into this file.", group=RUN)] = None,
+    out: Annotated[
+        Path | None,
+        Parameter(help="Draw the item's figure into this file, one for each preset; of all, a directory.", group=RUN),
+    ] = None,
+    force: Annotated[Force, Parameter(group=RUN)] = False,
     device: Device = "auto",
     retry_failed: RetryFailed = False,
     dry_run: Annotated[
@@ -171,12 +181,14 @@ def reproduce(
     Example: auxmod reproduce table1b --samples 100_000 --n 16 --q 97
     """
     require(seeds is None or seeds >= 1, f"--seeds is {seeds}, but a cell needs at least 1.")
-    picture = out or (Path("curves.png") if item == "curves" and not samples else None)
-    _check_figure(item, None if dry_run else picture, samples)
     from auxmod.reporting import tables
     from auxmod.reporting.cells import TITLES
     from auxmod.reporting.results import default_place
 
+    picture = out or (Path("curves.png") if item == "curves" and not samples else None)
+    pictures = _pictures(item, PRESETS[preset], picture) if picture else []
+    require(not (picture and samples), "--out draws the paper's numbers of samples: leave out --samples, or --out.")
+    _check_free([] if dry_run else pictures, force)
     place, counts = results or default_place(), whole_numbers(samples, "--samples")
     runs = _runs(item, PRESETS[preset], seeds, counts, only or Only())
     if dry_run:
@@ -184,11 +196,13 @@ def reproduce(
     common = Common(device=device, retry_failed=retry_failed, quiet=quiet)
     failed = sum(_run(name, cells, place, common) for name, cells in runs.items())
     stored = _stored(place)
+    drawn = _draw(pictures, stored)
     if item in (*TITLES, "all"):
         show_tables(tables.tables(item, PRESETS[preset], stored, counts), "json" if json else format)
-    if picture:
-        _draw(item, PRESETS[preset][0], stored, picture)
-        display.console(stderr=True).print(f"drawn, in the preset {PRESETS[preset][0]}: {picture}", markup=False)
+    elif json:
+        display.print_json(drawn)
+    for each in drawn:
+        display.console(stderr=True).print(f"drawn: {each['figure']}", markup=False)
     if failed:
         raise RuntimeError(f"{failed} runs failed: --retry-failed tries them again.")
 
@@ -197,12 +211,17 @@ def _runs(
     item: str, presets: Sequence[str], seeds: int | None, samples: Sequence[int], only: Only
 ) -> dict[str, list[RunConfig]]:
     """The runs that an item needs, or each of all the items."""
-    from auxmod.experiments.recipes import RECIPES, cells
+    from auxmod.experiments.recipes import RECIPES, at_samples, cells
 
-    names, keep = [name for name in RECIPES if item in (name, "all")], only.keeper()
+    keep = only.keeper()
+    if item != "all" and item not in RECIPES:
+        chosen = only != Only() or samples or seeds
+        require(not chosen, f"{item} needs no runs, so that there are none to choose: leave out the flags that do.")
+        return {}
+    names = at_samples(RECIPES if item == "all" else [item], samples)
     found = {name: cells(name, presets, seeds=seeds, samples=samples, keep=keep) for name in names}
     require(
-        not names or any(found.values()),
+        any(found.values()),
         f"No cell of {item} is as --n, --q, --samples, --method and --embedding ask: leave some of them out.",
     )
     return found
@@ -228,7 +247,7 @@ def _run(item: str, runs: Sequence[RunConfig], place: Path, common: Common) -> i
 
 
 def _describe(runs: dict[str, list[RunConfig]], place: Path, as_json: bool) -> None:
-    from auxmod.learning.cost import step_flops
+    from auxmod.learning.cost import work
     from auxmod.reporting.render import amount
     from auxmod.reporting.results import failures, missing
 
@@ -238,8 +257,8 @@ def _describe(runs: dict[str, list[RunConfig]], place: Path, as_json: bool) -> N
         for samples in sorted({run.training.samples for run in cells}):
             own = [run for run in cells if run.training.samples == samples]
             left, failed = missing(stored, own), len(failures(stored, own))
-            work = sum(run.training.steps * step_flops(run) for run in left) / 1e15
-            counts = (len(own), len(own) - len(left) - failed, failed, len(left), round(work, 1))
+            pflop = round(sum(map(work, left)) / 1e15, 1)
+            counts = (len(own), len(own) - len(left) - failed, failed, len(left), pflop)
             rows.append(dict(zip(STANDING, (item, samples, *counts), strict=True)))
     if as_json:
         return display.print_json(rows)
@@ -251,21 +270,45 @@ def _describe(runs: dict[str, list[RunConfig]], place: Path, as_json: bool) -> N
 # ---- drawing ---------------------------------------------------------------------------------
 
 
-def _check_figure(item: str, out: Path | None, samples: str | None) -> None:
-    """Refuse, before anything is trained, what could not be drawn at the end."""
-    if out is None:
-        return
+class Picture(NamedTuple):
+    """A figure to draw."""
+
+    item: str
+    preset: str
+    path: Path
+
+
+def _pictures(item: str, presets: Sequence[str], out: Path) -> list[Picture]:
+    """The figures of an item: one for each preset in which it differs; of `all`, each of them in a directory."""
+    from auxmod.experiments.recipes import with_presets
     from auxmod.reporting.figures import FIGURES
+
+    require(item in (*FIGURES, "all"), f"--out draws a figure, but {item} has none; those: {', '.join(FIGURES)}, all.")
+    found = []
+    for name in FIGURES if item == "all" else (item,):
+        path, own = out / f"{name}.png" if item == "all" else out, presets if with_presets(name) else presets[:1]
+        named = (path.with_stem(f"{path.stem}-{preset}") if len(own) > 1 else path for preset in own)
+        found += [Picture(name, preset, file) for preset, file in zip(own, named, strict=True)]
+    return found
+
+
+def _check_free(pictures: Sequence[Picture], force: bool) -> None:
+    """Refuse, before anything is trained, what could not be drawn at the end."""
     from auxmod.reporting.looks import check_name
 
-    require(item in FIGURES, f"--out draws a figure, but {item} has none; those that have: {', '.join(FIGURES)}.")
-    require(not samples, "--out draws the paper's numbers of samples: leave out --samples, or --out.")
-    check_name(out)
-    require(not out.exists(), f"{out} exists already: name another file with --out.")
+    for _, _, path in pictures:
+        check_name(path)
+        free = force or not path.exists()
+        require(free, f"{path} exists already: choose another --out, or add --force to redraw it.")
 
 
-def _draw(item: str, preset: str, stored: Index, path: Path) -> None:
+def _draw(pictures: Sequence[Picture], stored: Index) -> list[dict[str, Any]]:
+    """Draw them; what was drawn, in which preset, where."""
+    from auxmod.experiments.recipes import with_presets
     from auxmod.reporting import figures, looks
 
-    looks.check_name(path)
-    looks.save(figures.draw(item, preset, stored), path)
+    drawn = []
+    for item, preset, path in pictures:
+        looks.save(figures.draw(item, preset, stored), path)
+        drawn.append({"item": item, "preset": preset if with_presets(item) else None, "figure": str(path)})
+    return drawn

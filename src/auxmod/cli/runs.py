@@ -8,13 +8,13 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
+from auxmod.cli.bench import check_free
 from auxmod.cli.display import COLOURS, console, line_chart, mapping, percent, print_json, table, verbatim
 from auxmod.cli.options import SWITCH, Json
-from auxmod.errors import UserError, require
+from auxmod.errors import require
 from auxmod.experiments import catalogue
 from auxmod.experiments.catalogue import Entry
 from auxmod.experiments.store import FILES, Run, is_leftover
-from auxmod.files import user_named, write_bytes
 
 app = App(
     name="runs",
@@ -152,17 +152,12 @@ def compare(
 
 
 def _draw(curves: dict[str, list[tuple[float, float]]], out: Path, force: bool) -> None:
+    from auxmod.reporting import looks
     from auxmod.reporting.curves import accuracy_figure
-    from auxmod.reporting.looks import picture
 
-    require(out.suffix in (".png", ".svg", ".pdf"), f"--out is {out}, but must end in .png, .svg or .pdf.")
-    require(force or not out.exists(), f"{out} exists already: choose another --out, or add --force to redraw it.")
-    try:
-        drawn = picture(accuracy_figure(curves), out.suffix)
-    except ImportError:
-        raise UserError("--out needs matplotlib: install it with pip install 'auxmod[plot]'.") from None
-    with user_named(out):
-        write_bytes(out, drawn)
+    check_free(out, "--out", force)
+    looks.check_name(out)
+    looks.save(accuracy_figure(curves), out)
 
 
 # -- choosing and printing ------------------------------------------------------------------------------------

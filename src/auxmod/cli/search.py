@@ -17,11 +17,13 @@ from auxmod.cli.watch import Watch, stop_when_asked
 from auxmod.errors import require
 from auxmod.experiments.space import parse_space
 from auxmod.experiments.store import Results
+from auxmod.reporting.looks import check_name, save
 
 if TYPE_CHECKING:
     from auxmod.experiments.search import Plan
 
 DEFAULT_RESULTS, DEFAULT_STORAGE = Path("runs/search.jsonl"), "sqlite:///runs/search.db"
+HISTORY = "history.png"
 SHOWN = 10
 """How many trials the table has."""
 _TRIALS = "Trials in the study when it is done. [default: 48, or as many as the budget pays]"
@@ -65,7 +67,9 @@ def search(
     Example: auxmod search --n 16 --q 97 --preset best --k 4:9 --r 0.05:0.6 --budget 24
     """
     space = parse_space(given_axes(flags, config), preset)
-    require(not (plots and plots.is_file()), f"--plots {plots} is a file: name a directory.")
+    if plots:
+        require(not plots.is_file(), f"--plots {plots} is a file: name a directory.")
+        check_name(plots / HISTORY)
     has_optuna = importlib.util.find_spec("optuna") is not None
     require(has_optuna, "Searching needs Optuna: install it with pip install 'auxmod[search]'.")
     from auxmod.experiments.search import examples, run_search
@@ -100,11 +104,10 @@ def _plan(trials: int | None, budget: float | None, members: int, rungs: str, se
 
 
 def _draw(found: Mapping[str, Any], place: Path) -> None:
-    from auxmod.reporting.looks import save
     from auxmod.reporting.search_figures import history_figure, importance_figure
 
-    save(history_figure(found["trials"]), place / "history.png")
-    save(importance_figure(found["importances"]), place / "importance.png")
+    save(history_figure(found["trials"]), place / HISTORY, flag="--plots")
+    save(importance_figure(found["importances"]), place / "importance.png", flag="--plots")
 
 
 def _show(found: Mapping[str, Any]) -> None:

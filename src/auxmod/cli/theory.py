@@ -57,7 +57,7 @@ def theory(
 
 
 def _draw(values: dict[str, Any], folder: Path, kind: str) -> list[str]:
-    from auxmod.reporting import theory_figures
+    from auxmod.reporting import looks, theory_figures
 
     multipliers = tuple(row["multiplier"] for row in values["moduli"])
     weights = tuple(row["weight"] for row in values["moduli"])
@@ -66,7 +66,7 @@ def _draw(values: dict[str, Any], folder: Path, kind: str) -> list[str]:
     taken = [str(path) for path in paths.values() if path.exists()]
     require(not taken, f"{', '.join(taken)} exist already: choose another directory for --figures, or remove them.")
     for name, figure in drawn.items():
-        theory_figures.save(figure, paths[name])
+        looks.save(figure, paths[name], flag="--figures")
     return [str(path) for path in paths.values()]
 
 

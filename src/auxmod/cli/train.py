@@ -26,6 +26,7 @@ from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments.store import Run
 from auxmod.experiments.track import Start, last_point, tracked, tracker
+from auxmod.files import MODEL, STATE
 from auxmod.settings import flatten
 
 
@@ -79,7 +80,7 @@ def _resumed(out: Path | None, said: dict[str, Any]) -> Run:
     run = Run.open(out)
     require(run.result is None, f"{out} is a finished run: there is nothing to resume.")
     require(
-        (out / "state.safetensors").exists() or not (out / "model.safetensors").exists(),
+        (out / STATE).exists() or not (out / MODEL).exists(),
         f"{out} holds a model but no training state to go on from: training it anew would overwrite it.",
     )
     return run

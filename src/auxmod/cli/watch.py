@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from auxmod.cli.display import Live, percent
+from auxmod.learning.cost import work
 
 if TYPE_CHECKING:
     from auxmod.experiments.ensembles import Started
@@ -85,8 +86,6 @@ class Watch(Live):
         self._show_cells()
 
     def _start(self, event: Started) -> None:
-        from auxmod.experiments.packing import work
-
         self.began = self.began or time.monotonic()
         self.running, self.at = event, event.step
         self.work, self.best = float(sum(map(work, event.configs))), ""

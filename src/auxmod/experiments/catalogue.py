@@ -70,7 +70,7 @@ def find(store: Path) -> tuple[list[Entry], list[str]]:
     if store.is_file():
         return [Entry(store, row) for row in read_results(store)], []
     if (store / CONFIG).is_file():
-        return [_run(store)], []
+        return [read_run(store)], []
     entries: list[Entry] = []
     notes: list[str] = []
     files = (path for path in store.rglob("*.jsonl") if path.name != METRICS)
@@ -83,7 +83,8 @@ def find(store: Path) -> tuple[list[Entry], list[str]]:
     return entries, notes
 
 
-def _run(path: Path) -> Entry:
+def read_run(path: Path) -> Entry:
+    """A run directory, as a row of a results file has it."""
     run = Run(path)
     config, outcome = run.config, run.outcome
     row: dict[str, Any] = {"config": config.to_dict(), "hash": config.hash}
@@ -98,7 +99,7 @@ def lookup(store: Path, name: str) -> Entry:
     """The run of this name: a directory, here or in the store, or (the beginning of) a hash in it."""
     for path in (Path(name), store / name):
         if (path / CONFIG).is_file():
-            return _run(path)
+            return read_run(path)
     entries = find(store)[0] if store.exists() else []
     found = {entry.row["hash"]: entry for entry in entries if entry.row["hash"].startswith(name)}
     require(bool(found), f"There is no run {name!r}: it is neither a directory nor the hash of a run in {store}.")

@@ -34,6 +34,8 @@ from auxmod.problem import theory
 
 FIXED = {"k": 4, "r": 0.3}
 """What is used where nothing is chosen."""
+CASE = ("embedding", "preset", "n", "q", "way")
+"""What tells rows apart: one that is there in all of it is not made again."""
 Settings = Mapping[str, Any]
 Choice = tuple[dict[str, Any], float, float | None]
 """What a way settles on, what that cost in whole runs, and the held-out accuracy it saw."""
@@ -51,26 +53,28 @@ def compare(
     seeds: Sequence[int] = (1, 2, 3),
     ways: Sequence[str] = ("grid", "search", "wide", "theory", "fixed"),
 ) -> list[dict[str, Any]]:
-    """A row for each problem and way, also in `compare.jsonl` in the directory ``place``."""
+    """A row for each problem and way, in order, also in `compare.jsonl` in the directory ``place``."""
     place = Path(place)
     place.mkdir(parents=True, exist_ok=True)
     out = place / "compare.jsonl"
-    rows = read_lines(out) if out.exists() else []
-    there = {(row["n"], row["q"], row["way"]) for row in rows}
+    there = {tuple(row[name] for name in CASE): row for row in (read_lines(out) if out.exists() else [])}
+    rows = []
     for n, q in problems:
         base = {**settings, "n": n, "q": q}
+        case = (resolved(base | FIXED, preset).model.embedding, preset, n, q)
         choosers = _choosers(base, preset, place / f"n{n}-q{q}", device, grid, members)
         for way in ways:
-            if (n, q, way) in there:
+            if (*case, way) in there:
+                rows.append(there[*case, way])
                 continue
             chosen, cost, seen = choosers[way]()
             final = [resolved(base | chosen | {"seed": seed}, preset) for seed in seeds]
             trained = _trained(final, place / "final.jsonl", device)
             match = [row["scores"]["match"] for row in trained if "scores" in row]
             mean, std = statistics.fmean(match) if match else None, statistics.stdev(match) if match[1:] else None
-            case = {"embedding": final[0].model.embedding, "preset": preset, "n": n, "q": q}
             figures = {"match": mean, "std": std, "seeds": len(match), "provenance": trained[0]["provenance"]}
-            row = case | {"way": way, "choice": chosen, "cost": cost, "validation": seen} | figures
+            row: dict[str, Any] = dict(zip(CASE, (*case, way), strict=True))
+            row |= {"choice": chosen, "cost": cost, "validation": seen} | figures
             append_line(out, row)
             rows.append(row)
     return rows
@@ -91,7 +95,7 @@ def _choosers(
     def by_search(name: str, given: Settings) -> Choice:
         searched, file = space.parse_space({**base, **given}, preset), place.with_suffix(f".{name}.jsonl")
         how = Plan(trials=10 * len(pairs), members=members, budget=len(pairs))
-        with opened(f"sqlite:///{place.with_suffix(f'.{name}.db')}", name, searched) as study:
+        with opened(f"sqlite:///{place.with_suffix(f'.{name}.db')}", searched.name, searched) as study:
             for _ in run_search(study, searched, file, device, how):
                 pass
             found = summary(study)

@@ -20,13 +20,13 @@ from auxmod.config import RunConfig
 from auxmod.experiments.ensembles import Ended, Started, ended_row, made_by
 from auxmod.experiments.own_data import load_data
 from auxmod.experiments.single import Interrupted, curve_point
-from auxmod.learning.engine import Ensemble, Finished, Progress
+from auxmod.learning.engine import VALIDATION_SAMPLES, Ensemble, Finished, Progress
 from auxmod.learning.memory import clean_up
 
 RUNGS = (0.25, 0.5)
 """After which shares of the steps members are compared: at the next measurement."""
-NOISE = 0.03
-"""Differences in held-out accuracy that mean nothing: 2√(2·¼/2000), two standard errors on the 2,000 inputs used."""
+NOISE = round(2 * math.sqrt(2 * 0.25 / VALIDATION_SAMPLES), 2)
+"""Differences in held-out accuracy that mean nothing: two standard errors on the inputs used, 0.03."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from auxmod.config import RunConfig
-from auxmod.learning.cost import member_bytes, step_flops
+from auxmod.learning.cost import member_bytes, work
 from auxmod.learning.engine import shape_of
 from auxmod.learning.memory import EFFICIENCY, free_bytes, matrix_rate
 from auxmod.learning.precision import resolve_precision, trunk_dtype
@@ -64,11 +64,6 @@ def _split(members: Sequence[RunConfig], room: float, most: int, device: torch.d
             largest = size
         out[-1].append(config)
     return out
-
-
-def work(config: RunConfig) -> int:
-    """Floating-point operations of a run's training."""
-    return config.training.steps * step_flops(config)
 
 
 def forecast(ensembles: Sequence[Sequence[RunConfig]], device: torch.device) -> list[dict[str, Any]]:

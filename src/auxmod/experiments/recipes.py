@@ -105,10 +105,10 @@ def curves(preset: str, samples: Sequence[int] = (SMALL, LARGE)) -> Iterator[Wan
         yield wanted(preset, variant, size, embedding, min(samples), epochs=epochs)
 
 
-def headline(_: str, samples: Sequence[int] = ()) -> Iterator[Wanted]:
+def headline() -> Iterator[Wanted]:
     """The paper's effect at a size for two CPU cores: what `auxmod demo` shows, over seeds."""
     for variant in ("aux", "sparse", "naive"):
-        yield Wanted(variant, build(**with_preset("demo", VARIANTS[variant])))
+        yield Wanted(variant, build(**with_preset("demo", VARIANTS[variant])), "demo")
 
 
 # ---- past the paper ---------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ CASES = (
 )
 
 
-def beyond(_: str, samples: Sequence[int] = (SMALL, LARGE)) -> Iterator[Wanted]:
+def beyond(samples: Sequence[int] = (SMALL, LARGE)) -> Iterator[Wanted]:
     """`auto` beside aux and sparse, each at its best, at equal samples and equal steps.
 
     Where nothing was tuned, aux also has the 24 runs of the paper's search.
@@ -159,14 +159,57 @@ def _in_case(case: Case, variant: str, **more: Any) -> Wanted:
     return wanted("best", variant, case.size, case.embedding, case.samples, **more)
 
 
-RECIPES: dict[str, Callable[..., Iterator[Wanted]]] = {
-    recipe.__name__: recipe
-    for recipe in (
-        *(table1a, table1b, configs, table3, redbox, grid, table2, curves),
-        *(headline, beyond, setup, knobs, finalists, longer),
-    )
+# ---- all of them ------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """What an item wants, and what of it may be asked for otherwise."""
+
+    wants: Callable[..., Iterator[Wanted]]
+    seeds: int | None = None
+    """A cell's, where they do not go by its samples."""
+    presets: bool = True
+    """False where it is the same whatever the preset."""
+    samples: bool = True
+    """False where their number is its own."""
+
+    def __call__(self, preset: str, samples: Sequence[int] = ()) -> Iterator[Wanted]:
+        """What it wants in a preset, at its own numbers of samples or at these."""
+        sizes = {"samples": samples} if samples else {}
+        return self.wants(preset, **sizes) if self.presets else self.wants(**sizes)
+
+
+RECIPES = {
+    "table1a": Recipe(table1a),
+    "table1b": Recipe(table1b),
+    "configs": Recipe(configs),
+    "table3": Recipe(table3, seeds=1),
+    "redbox": Recipe(redbox, seeds=1),
+    "grid": Recipe(grid, seeds=1),
+    "table2": Recipe(table2),
+    "curves": Recipe(curves),
+    "headline": Recipe(headline, seeds=3, presets=False, samples=False),
+    "beyond": Recipe(beyond, seeds=3, presets=False),
+    "setup": Recipe(setup, seeds=1, presets=False),
+    "knobs": Recipe(knobs, presets=False),
+    "finalists": Recipe(finalists, seeds=1, presets=False),
+    "longer": Recipe(longer, presets=False),
 }
 """By name, in the order in which they should be run."""
+
+
+def with_presets(item: str) -> bool:
+    """Whether an item's runs depend on the preset; what needs no runs does not."""
+    return item in RECIPES and RECIPES[item].presets
+
+
+def at_samples(items: Iterable[str], samples: Sequence[int]) -> list[str]:
+    """Those of the items that can be had at these numbers of samples; none of them is a sentence."""
+    names = list(items)
+    able = [name for name in names if not samples or (name in RECIPES and RECIPES[name].samples)]
+    require(bool(able), f"{', '.join(names)} has no other number of samples than its own: leave out --samples.")
+    return able
 
 
 def cells(
@@ -183,16 +226,14 @@ def cells(
     paper's sizes.
     """
     require(item in RECIPES, f"There are no runs for {item!r}; choose one of {', '.join(RECIPES)}.")
-    sizes = {"samples": samples} if samples else {}
-    asked = [want for preset in presets for want in RECIPES[item](preset, **sizes) if keep(want)]
+    recipe = RECIPES[item]
+    asked = [want for preset in presets for want in recipe(preset, samples) if keep(want)]
     fixed = {want.run: want.seeds for want in reversed(asked)}
     runs = sorted(dict.fromkeys(want.run for want in asked), key=_turn if item == "table2" else _samples)
-    single = item in ("table3", "grid", "redbox", "setup", "finalists")
-    usual = 1 if single else 3 if item in ("headline", "beyond") else None
     return [
         dataclasses.replace(run, seed=seed) if seed else run
         for run in runs
-        for seed in range(fixed[run] or seeds or usual or SEEDS.get(_samples(run), 1))
+        for seed in range(fixed[run] or seeds or recipe.seeds or SEEDS.get(_samples(run), 1))
     ]
 
 

@@ -25,7 +25,7 @@ from auxmod.experiments import claims
 from auxmod.experiments.ensembles import Ended, Notice, TooLarge, attempted
 from auxmod.experiments.halving import RUNGS, Rung, train_halving
 from auxmod.experiments.own_data import resolved
-from auxmod.experiments.packing import Shape, check_precisions, group_of, plan, work
+from auxmod.experiments.packing import Shape, check_precisions, group_of, plan
 from auxmod.experiments.ranges import TYPES
 from auxmod.experiments.single import Interrupted
 from auxmod.experiments.space import Interval, Space
@@ -33,6 +33,7 @@ from auxmod.experiments.store import Results, locked
 from auxmod.experiments.study import AGAIN, ASKED, COST, FAILED, HASH, MATCH, SETTINGS, finished, hidden, spent
 from auxmod.experiments.sweep import Event, Standing
 from auxmod.files import sha256
+from auxmod.learning.cost import work
 from auxmod.learning.memory import clean_up
 from auxmod.settings import flatten
 

@@ -20,7 +20,8 @@ from auxmod.errors import require
 from auxmod.experiments.origin import provenance
 from auxmod.experiments.own_data import load_data, resolved
 from auxmod.experiments.store import Run
-from auxmod.learning.checkpoint import STATE, load_state, save_model, save_state
+from auxmod.files import STATE
+from auxmod.learning.checkpoint import load_state, save_model, save_state
 from auxmod.learning.engine import Ensemble, Finished, Progress
 from auxmod.learning.memory import check_fits, clean_up
 from auxmod.learning.precision import resolve_device, resolve_precision

@@ -35,6 +35,8 @@ from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments.trusted import check_curve, check_origin, check_point, check_row, check_scores
 from auxmod.files import (
+    MODEL,
+    STATE,
     append,
     append_line,
     is_torn,
@@ -51,7 +53,7 @@ from auxmod.files import (
 )
 
 CONFIG, PROVENANCE, METRICS, RESULT = "config.json", "provenance.json", "metrics.jsonl", "result.json"
-FILES = (CONFIG, PROVENANCE, METRICS, RESULT, "model.safetensors", "state.safetensors")
+FILES = (CONFIG, PROVENANCE, METRICS, RESULT, MODEL, STATE)
 """What a run directory holds."""
 PATIENCE = 20
 """How often a run that is held is looked at again, a twentieth of a second apart, before it counts as another's."""
@@ -289,9 +291,24 @@ def read_results(path: Path) -> list[dict[str, Any]]:
     require(path.is_file(), f"There is no results file {path}.")
     rows: dict[str, dict[str, Any]] = {}
     for row in Results(path).refresh():
-        if "scores" in row or "scores" not in rows.get(row["hash"], {}):
+        if supersedes(row, rows.get(row["hash"])):
             rows[row["hash"]] = row
     return list(rows.values())
+
+
+def supersedes(row: Mapping[str, Any], known: Mapping[str, Any] | None) -> bool:
+    """Whether a row counts in place of one known before of the same run: the later one does, but not a failure."""
+    return "scores" in row or known is None or "scores" not in known
+
+
+def holds_results(path: Path) -> bool:
+    """Whether a `.jsonl` file is one of results, if perhaps a damaged one, and not a log of other things."""
+    try:
+        with open(path, "rb") as file:
+            row = parse(file.readline())
+    except (OSError, ValueError):
+        return path.name != METRICS
+    return isinstance(row, dict) and "config" in row
 
 
 def rows_of(configs: Iterable[RunConfig], path: Path) -> list[dict[str, Any]]:

@@ -19,9 +19,10 @@ import torch
 from auxmod.config import RunConfig
 from auxmod.experiments import claims
 from auxmod.experiments.ensembles import Ended, Notice, Started, TooLarge, attempted, train_ensemble
-from auxmod.experiments.packing import Shape, check_precisions, group_of, plan, work
+from auxmod.experiments.packing import Shape, check_precisions, group_of, plan
 from auxmod.experiments.single import Interrupted
 from auxmod.experiments.store import Results, locked
+from auxmod.learning.cost import work
 from auxmod.learning.engine import Progress
 from auxmod.learning.memory import clean_up
 

@@ -20,7 +20,7 @@ FEWER_TESTS = 20_000
 """Test inputs of a trial that only has to be told from others."""
 
 
-def setup(_: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
+def setup(samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
     """What the paper leaves open (pooling, final norm, initial weights, clipping, draw), on two telling cells."""
     for (embedding, size), count in itertools.product(TELLING, samples):
         structures = itertools.product(POOLINGS[embedding], (True, False), ("default", "cloned", "0.02"), (0.0, 1.0))
@@ -31,7 +31,7 @@ def setup(_: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
                 yield wanted("stated", variant, size, embedding, count, **switches, test_samples=FEWER_TESTS)
 
 
-def knobs(_: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
+def knobs(samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
     """What is stated, with all blocks alike, one value turned at a time, on the same cells."""
     for (embedding, size), count in itertools.product(TELLING, samples):
         r = PAPER_CHOICE[embedding][size][1]
@@ -55,7 +55,7 @@ NEAREST: Settings = {"pooling": "mean", "lr": 1e-4}
 """What came nearest there: for both ways of drawing it is run on all angular cells; the baseline, clipped."""
 
 
-def finalists(_: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
+def finalists(samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
     """The few configurations nearest to the paper's figures, on all 18 cells of Table 1; and more for angles."""
     for changes, (size, embedding), count in itertools.product(FINALISTS, CELLS, samples):
         for variant in ("aux", "sparse"):
@@ -92,7 +92,7 @@ TRAINED = (("paper", 1), ("paper", 2), ("paper", 4), ("paper", 10), ("stated", 1
 """Presets and epochs that may explain the paper's figures at 1M: in ten epochs `paper` learns too much."""
 
 
-def longer(_: str, samples: Sequence[int] = (LARGE,)) -> Iterator[Wanted]:
+def longer(samples: Sequence[int] = (LARGE,)) -> Iterator[Wanted]:
     """Table 1 with 1M samples, by setup and by how long it trains."""
     for (preset, epochs), (size, embedding), count in itertools.product(TRAINED, CELLS, samples):
         for variant in ("aux", "sparse"):

@@ -41,6 +41,7 @@ class Wanted(NamedTuple):
 
     variant: str
     run: RunConfig
+    preset: str
     seeds: int | None = None
     """How many are run, where that is not left open."""
 
@@ -49,4 +50,4 @@ def wanted(preset: str, variant: str, size: tuple[int, int], embedding: str, sam
     """A preset's run of a variant at (N, q)."""
     given = VARIANTS[variant] | {"n": size[0], "q": size[1], "embedding": embedding, "samples": samples}
     given |= {"test_samples": TESTS} | more
-    return Wanted(variant, build(**with_preset(preset, given)))
+    return Wanted(variant, build(**with_preset(preset, given)), preset)

@@ -1,7 +1,7 @@
 """From a step written in plain PyTorch to one that only replays: `torch.compile` inside one CUDA graph.
 
-The only file that knows of either. On a CPU, and wherever capture fails, the step runs as it was written, with
-the same results.
+The only file of `learning/` that knows of either. On a CPU, and wherever capture fails, the step runs as it was
+written, with the same results.
 """
 
 from __future__ import annotations
@@ -21,6 +21,11 @@ WARMUP_STEPS = 3
 def compiled(function: F, device: torch.device) -> F:
     """``function``, compiled on a GPU. In default mode: `reduce-overhead` has given wrong gradients."""
     return cast(F, torch.compile(function, dynamic=False)) if device.type == "cuda" else function
+
+
+def forget() -> None:
+    """Give back what the compiler keeps of what it made: after too many shapes it refuses."""
+    torch.compiler.reset()
 
 
 def captured(

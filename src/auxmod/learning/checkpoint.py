@@ -17,13 +17,13 @@ from torch import Tensor
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
-from auxmod.files import read_json, sealed, sha256, unsealed, write_bytes, write_json
+from auxmod.files import MODEL, read_json, sealed, sha256, unsealed, write_bytes, write_json
 from auxmod.learning.engine import Ensemble, make_encoder
 from auxmod.learning.model import Encoder
 
 LAYOUT = "by-size:"
 """The order of parameters in a state's rows: a state of another is refused, never read in the wrong order."""
-MODEL, STATE, CONFIG = "model.safetensors", "state.safetensors", "config.json"
+CONFIG = "config.json"
 
 
 def save_model(directory: Path, encoder: Encoder, member: int, config: RunConfig) -> None:

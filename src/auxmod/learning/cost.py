@@ -50,6 +50,11 @@ def step_flops(config: RunConfig) -> int:
     return blocks + attention + embedding + 6 * _head_weights(config) * B + update
 
 
+def work(config: RunConfig) -> int:
+    """Floating-point operations of a run's training."""
+    return config.training.steps * step_flops(config)
+
+
 def _muon_flops(D: int, H: int) -> int:
     """A block's: queries, keys, values and output, then the two matrices of the hidden layer."""
     short, long = sorted((D, H))
@@ -92,7 +97,7 @@ def activation_bytes(config: RunConfig, size: int) -> int:
 
 def seconds(config: RunConfig, flops_per_second: float) -> float:
     """How long a run's steps take on a device that achieves this rate on them (not the one on its data sheet)."""
-    return config.training.steps * step_flops(config) / flops_per_second
+    return work(config) / flops_per_second
 
 
 def widths(config: RunConfig) -> tuple[int, int]:

@@ -11,7 +11,8 @@ import torch
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
-from auxmod.learning.cost import member_bytes, parameters, step_flops
+from auxmod.learning.capture import forget
+from auxmod.learning.cost import member_bytes, parameters, work
 from auxmod.learning.precision import resolve_device, resolve_precision, trunk_dtype
 
 
@@ -23,9 +24,9 @@ def free_bytes(device: torch.device) -> int:
 
 
 def clean_up(device: torch.device) -> None:
-    """Give back what an ensemble held; the compiler too keeps what it made, and refuses after too many shapes."""
+    """Give back what an ensemble held, and what was compiled for it."""
     if device.type == "cuda":
-        torch.compiler.reset()
+        forget()
         gc.collect()
         torch.cuda.empty_cache()
 
@@ -49,7 +50,7 @@ def describe(config: RunConfig, device: str) -> dict[str, Any]:
     """What a run needs, for `--dry-run`; the time is a rough one, at the matrix rate that is measured now."""
     chosen = resolve_device(device)
     precision = resolve_precision(config.training.precision, chosen)
-    per_step, rate = step_flops(config), matrix_rate(chosen, trunk_dtype(precision))
+    flops, rate = work(config), matrix_rate(chosen, trunk_dtype(precision))
     return {
         "device": str(chosen),
         "precision": precision,
@@ -57,8 +58,8 @@ def describe(config: RunConfig, device: str) -> dict[str, Any]:
         "bytes": member_bytes(config, precision),
         "free_bytes": free_bytes(chosen),
         "steps": config.training.steps,
-        "flops": per_step * config.training.steps,
-        "seconds": per_step * config.training.steps / (EFFICIENCY * rate),
+        "flops": flops,
+        "seconds": flops / (EFFICIENCY * rate),
     }
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from auxmod.errors import UserError, require
+from auxmod.reporting.looks import blank
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Row = Mapping[str, Any]
 CURVES = {
@@ -39,28 +42,10 @@ def costs(result: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
         )
 
 
-def check(path: Path) -> None:
-    """Refuse what could not be drawn, before anything is measured."""
-    try:
-        from matplotlib.backend_bases import FigureCanvasBase
-    except ImportError:
-        raise UserError("A plot needs matplotlib: pip install 'auxmod[plot]'.") from None
-    kinds = sorted(FigureCanvasBase.get_supported_filetypes())
-    require(path.suffix[1:].lower() in kinds, f"--plot is {str(path)!r}; end its name in one of: .{', .'.join(kinds)}.")
-
-
-def save(result: Mapping[str, Any], path: Path) -> None:
-    """Draw the figure into a file of the kind its name says."""
-    check(path)
-    figure(result).savefig(path, dpi=150)
-
-
-def figure(result: Mapping[str, Any]) -> Any:
+def figure(result: Mapping[str, Any]) -> Figure:
     """Two panels on one scale: the smallest ensembles of each N, and every E of those N that have several."""
-    from matplotlib.figure import Figure
-
     rows: list[Row] = sorted(result["rows"], key=lambda row: (row["n"], row["members"]))
-    out = Figure(figsize=(10, 4), layout="constrained")
+    out = blank(10, 4)
     left, right = out.subplots(1, 2, sharey=True)
     fewest, smallest = _smallest(result)
     for key, points in against_n(result).items():
@@ -99,12 +84,12 @@ def _milliseconds(row: Row, key: str) -> float:
     return float(row["ours"]["ms"] / row["floor_ratio"] if key == "floor" else row[key]["ms"])
 
 
-def _line(axes: Any, points: Iterable[tuple[int, float]], key: str, **style: Any) -> None:
-    look = {"linestyle": ":"} if key == "floor" else {"marker": "o"}
+def _line(axes: Axes, points: Iterable[tuple[int, float]], key: str, **style: Any) -> None:
+    look: dict[str, Any] = {"linestyle": ":"} if key == "floor" else {"marker": "o"}
     axes.plot(*zip(*points, strict=True), **look, **style)
 
 
-def _frame(axes: Any, label: str, title: str, ticks: Iterable[int]) -> None:
+def _frame(axes: Axes, label: str, title: str, ticks: Iterable[int]) -> None:
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(sorted(ticks), [str(tick) for tick in sorted(ticks)])

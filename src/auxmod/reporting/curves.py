@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING, Any
 from auxmod.config import RunConfig
 from auxmod.experiments import recipes, wants
 from auxmod.reporting import results
-from auxmod.reporting.looks import COLOURS, FAINT, INK, TITLE, blank, clean
+from auxmod.reporting.looks import CHANCE, COLOURS, FAINT, INK, TITLE, blank, clean
 from auxmod.reporting.render import amount
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-DASHED, DOTTED = (0, (4, 2)), (0, (2, 2))
+DASHED = (0, (4, 2))
 
 
-def accuracy_figure(curves: Mapping[str, Sequence[tuple[float, float]]], title: str = "") -> Any:
-    """Match accuracy against steps, a line for each name. Raises ImportError where matplotlib is not installed."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 3.6), layout="constrained")
+def accuracy_figure(curves: Mapping[str, Sequence[tuple[float, float]]], title: str = "") -> Figure:
+    """Match accuracy against steps, a line for each name."""
+    figure = blank(6, 3.6)
     axes = figure.subplots()
     for name, points in curves.items():
         axes.plot([x for x, _ in points], [100 * y for _, y in points], marker="o", markersize=3, label=name)
@@ -41,27 +39,30 @@ def equal_figure(preset: str, stored: results.Index) -> Figure:
     figure = blank(11.4, 6.6)
     panels = figure.subplots(len(recipes.CURVE_SIZES), 2, sharey=True)
     few, many = amount(wants.SMALL), amount(wants.LARGE)
+    dashed = False
     for (embedding, (n, q)), (left, right) in zip(recipes.CURVE_SIZES, panels, strict=True):
         short, more, long = _paces(preset, embedding, (n, q))
         _lines(left, stored, {f"{few} samples, 10 epochs": short})
         _lines(right, stored, {f"{many} samples, 10 epochs": more, f"{few} samples, 100 epochs": long})
+        dashed = dashed or any(results.curves(stored, run) for run in long.values())
         left.set_title(f"{embedding}, N = {n}, q = {q}: equal data, {few} samples", **TITLE)
         right.set_title(f"equal compute, {more['aux'].training.steps:,} steps", **TITLE)
         left.set_ylabel("held-out match accuracy (%)")
     for axes in panels[-1]:
         axes.set_xlabel("training steps")
     figure.suptitle(f"preset {preset}", fontsize=9, color=FAINT, x=0.995, ha="right")
-    _legend(figure)
+    _legend(figure, dashed)
     return figure
 
 
 def _paces(preset: str, embedding: str, size: tuple[int, int]) -> list[dict[str, RunConfig]]:
     """Both methods' runs: few samples, many, and few for as many steps as many take."""
-    paces: list[dict[str, RunConfig]] = [{}, {}, {}]
-    for number, (variant, run, _) in enumerate(recipes.curves(preset)):
+    paces: dict[tuple[int, int], dict[str, RunConfig]] = {}
+    for want in recipes.curves(preset):
+        run = want.run
         if (run.model.embedding, (run.problem.n, run.problem.q)) == (embedding, size):
-            paces[number % 3][variant] = run
-    return paces
+            paces.setdefault((run.training.epochs, run.training.samples), {})[want.variant] = run
+    return [paces[pace] for pace in sorted(paces)]
 
 
 def _lines(axes: Axes, stored: results.Index, paces: Mapping[str, Mapping[str, RunConfig]]) -> None:
@@ -74,26 +75,26 @@ def _lines(axes: Axes, stored: results.Index, paces: Mapping[str, Mapping[str, R
                 axes.plot(*zip(*seed, strict=True), linewidth=0.8, alpha=0.35, **style)
             mean = results.mean_curve(stored, run)
             axes.plot([step for step, _ in mean], [share for _, share in mean], linewidth=2.2, **style)
-            absent += [] if mean else [f"{variant}, {name}"]
-            axes.axhline(results.chance(run), color=FAINT, linewidth=1, linestyle=DOTTED, zorder=0)
+            absent += [] if mean else [f"{variant}, {name}" if name else variant]
+            axes.axhline(results.chance(run), zorder=0, **CHANCE)
             axes.set(ylim=(0, 102), xlim=(0, run.training.steps))
     if absent:
-        place: dict[str, Any] = {"transform": axes.transAxes, "ha": "center", "va": "center"}
-        axes.text(0.5, 0.55, "not run:\n" + "\n".join(absent), fontsize=8.5, color=FAINT, **place)
+        look: dict[str, Any] = {"title_fontsize": 8.5, "edgecolor": "none", "framealpha": 0.9}
+        note = axes.legend([], [], title="not run:\n" + "\n".join(absent), loc="best", **look)  # clear of the lines
+        note.get_title().set_color(FAINT)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
     clean(axes)
 
 
-def _legend(figure: Figure) -> None:
+def _legend(figure: Figure, dashed: bool) -> None:
     from matplotlib.lines import Line2D
 
     few, many = amount(wants.SMALL), amount(wants.LARGE)
     marks = [Line2D([], [], color=COLOURS[name], linewidth=2.2, label=name) for name in ("aux", "sparse")]
-    marks += [
-        Line2D([], [], color=INK, linewidth=2, label=f"10 epochs ({few} left, {many} right)"),
-        Line2D([], [], color=INK, linewidth=2, linestyle=DASHED, label=f"{few} samples, 100 epochs"),
-        Line2D([], [], color=FAINT, linewidth=1, linestyle=DOTTED, label="chance"),
-    ]
+    marks += [Line2D([], [], color=INK, linewidth=2, label=f"10 epochs ({few} left, {many} right)")]
+    if dashed:
+        marks += [Line2D([], [], color=INK, linewidth=2, linestyle=DASHED, label=f"{few} samples, 100 epochs")]
+    marks += [Line2D([], [], label="chance", **CHANCE)]
     figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False, labelcolor=INK)
 
 
@@ -104,7 +105,7 @@ def headline_figure(stored: results.Index) -> Figure:
     """The demo's methods while they learn: the mean over seeds, the seeds faint behind it."""
     figure = blank(7.6, 3.4)
     axes = figure.subplots()
-    runs = {want.variant: want.run for want in recipes.headline("demo")}
+    runs = {want.variant: want.run for want in recipes.headline()}
     _lines(axes, stored, {"": runs})
     for variant, run in runs.items():
         mean = results.mean_curve(stored, run)

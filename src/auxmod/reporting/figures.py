@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from auxmod.errors import require
 from auxmod.reporting import curves, heatmaps, tables, theory_figures
 from auxmod.reporting.cells import Cell, grouped
-from auxmod.reporting.looks import COLOURS, FAINT, INK, PALE, TITLE, blank, clean
+from auxmod.reporting.looks import CHANCE, COLOURS, FAINT, INK, PALE, TITLE, blank, clean, gaps
 from auxmod.reporting.render import amount
 from auxmod.reporting.results import Index
 
@@ -51,7 +51,7 @@ def configs_figure(preset: str, stored: Index) -> Figure:
         for at, cell in enumerate(own):
             _bar(upper, at + shift, cell, COLOURS[method])
     chance = cells[0].chance or 0.0
-    upper.axhline(chance, color=FAINT, linewidth=1, linestyle=(0, (3, 3)), zorder=0)
+    upper.axhline(chance, zorder=0, **CHANCE)
     upper.set(ylim=(0, 104), ylabel="match accuracy (%)")
     upper.set_title(f"16 configurations: token embedding, N = 8, q = 97, 1M samples, preset {preset}", **TITLE)
     clean(upper)
@@ -66,9 +66,16 @@ def _bar(axes: Axes, x: float, cell: Cell, colour: str) -> None:
         axes.bar(x, 100, 0.36, edgecolor=colour, **HATCHED)
     else:
         error = {"ecolor": INK, "elinewidth": 1}
-        axes.bar(x, cell.ours, 0.36, color=colour, yerr=cell.std, error_kw=error)
+        axes.bar(x, cell.ours, 0.36, color=colour, yerr=_spread(cell), error_kw=error)
     if cell.paper is not None:
-        axes.plot([x], [cell.paper], markersize=6.5, markeredgecolor=INK, zorder=4, **RING)
+        axes.plot([x], [cell.paper], markersize=6.5, markeredgecolor=INK, zorder=4, clip_on=False, **RING)
+
+
+def _spread(cell: Cell) -> list[list[float]] | None:
+    """The deviation downwards and upwards, as far as an accuracy can go."""
+    if cell.ours is None or cell.std is None:
+        return None
+    return [[min(cell.std, cell.ours)], [min(cell.std, 100 - cell.ours)]]
 
 
 def _switch_panel(axes: Axes, columns: Sequence[dict[str, Any]]) -> None:
@@ -90,11 +97,15 @@ def _legend(figure: Figure, cells: Sequence[Cell]) -> None:
     from matplotlib.patches import Patch
 
     failed = sum(cell.ours is None and cell.failed > 0 for cell in cells)
-    absent = sum(cell.ours is None for cell in cells) - failed
-    gaps = ", ".join(f"{words} ({n} of {len(cells)})" for words, n in (("not run", absent), ("failed", failed)) if n)
+    missing = gaps(sum(cell.ours is None for cell in cells) - failed, failed, len(cells))
     marks: list[Any] = [Patch(color=COLOURS[name], label=f"{name}, ours") for name in ("sparse", "aux")]
     marks += [Line2D([], [], markeredgecolor=INK, markersize=7, label="the paper's", **RING)]
-    marks += [Patch(edgecolor=FAINT, **HATCHED, label=gaps)] if gaps else []
+    marks += [Line2D([], [], label="chance", **CHANCE)]
+    seeds = [cell.count for cell in cells if cell.std is not None]
+    if seeds:
+        many = "–".join(map(str, sorted({min(seeds), max(seeds)})))
+        marks += [Line2D([], [], color=INK, linewidth=1, label=f"± over {many} seeds")]
+    marks += [Patch(edgecolor=FAINT, **HATCHED, label=missing)] if missing else []
     figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False, labelcolor=INK)
 
 
@@ -112,8 +123,8 @@ def _comparison(item: str, preset: str, stored: Index) -> Figure:
         for at, (_, pair) in enumerate(settings):
             axes.axhspan(at - 0.5, at + 0.5, color="#f6f8fa" if at % 2 == 0 else "white", zorder=0)
             for cell in pair:
-                _dot(axes, at + (0.16 if cell.facts["method"] == "sparse" else -0.16), cell)
-            axes.plot([pair[0].chance] * 2, [at - 0.42, at + 0.42], color=FAINT, linewidth=1, linestyle=(0, (2, 2)))
+                _dot(axes, at + (0.22 if cell.facts["method"] == "sparse" else -0.22), cell)
+            axes.plot([pair[0].chance] * 2, [at - 0.42, at + 0.42], zorder=1, **CHANCE)
         axes.set(xlim=(-2, 102), ylim=(len(settings) - 0.5, -0.5), xlabel="match accuracy (%)")
         axes.set_yticks(range(len(settings)), [f"N = {n}, q = {q}" for (n, q), _ in settings])
         axes.set_title(f"{amount(samples)} samples", **TITLE)
@@ -125,14 +136,17 @@ def _comparison(item: str, preset: str, stored: Index) -> Figure:
 
 
 def _dot(axes: Axes, y: float, cell: Cell) -> None:
-    """Ours filled, the paper's hollow, a thin line between them."""
-    colour, paper = COLOURS[cell.facts["method"]], cell.paper or 0.0
+    """Ours filled, the paper's a ring that shows around it, a thin line between them; hatched where it was not run."""
+    colour = COLOURS[cell.facts["method"]]
+    if cell.ours is not None and cell.paper is not None:
+        axes.plot([cell.ours, cell.paper], [y, y], color=colour, linewidth=1.2, alpha=0.5)
+    if cell.paper is not None:
+        axes.plot([cell.paper], [y], markersize=9, markeredgecolor=colour, **RING)
     if cell.ours is None:
         axes.barh(y, 100, 0.22, edgecolor=colour, **HATCHED)
     else:
-        axes.plot([cell.ours, paper], [y, y], color=colour, linewidth=1.2, alpha=0.5)
-        axes.errorbar(cell.ours, y, xerr=cell.std, marker="o", markersize=7, color=colour, ecolor=INK, elinewidth=1)
-    axes.plot([paper], [y], markersize=6, markeredgecolor=colour, **RING)
+        error: dict[str, Any] = {"xerr": _spread(cell), "ecolor": INK, "elinewidth": 1}
+        axes.errorbar(cell.ours, y, marker="o", markersize=6, color=colour, **error)
 
 
 FIGURES: dict[str, Callable[[str, Index], Figure]] = {

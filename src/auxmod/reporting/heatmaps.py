@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from auxmod.experiments import presets, recipes, wants
 from auxmod.problem import theory
 from auxmod.reporting import results
-from auxmod.reporting.looks import FAINT, INK, blank
+from auxmod.reporting.looks import INK, blank, gaps, halo
 from auxmod.reporting.theory_figures import KS, RS
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ BOX = (0.8, 1.2)
 """The values of ρ that the box holds: the paper's Figure 3."""
 RED = "#d1242f"
 HATCHED: dict[str, Any] = {"facecolor": "#f6f8fa", "edgecolor": "#c9d1d9", "hatch": "////", "linewidth": 0}
-"""What was not run."""
+"""What has no figure."""
+CHOICE: dict[str, Any] = {"linestyle": "none", "marker": "s", "markerfacecolor": "none", "markeredgecolor": "white"}
+"""The paper's pair: white, and a dark halo for where the ground is light."""
 Grid = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
 
@@ -59,20 +61,22 @@ def redbox_figure(preset: str, stored: results.Index) -> Figure:
     return figure
 
 
-def accuracies(preset: str, stored: results.Index, sizes: Any) -> dict[tuple[str, tuple[int, int]], Grid]:
-    """Each setting's mean accuracy in percent, r down and K across; nan where it was not run."""
+def accuracies(
+    preset: str, stored: results.Index, sizes: Mapping[str, Sequence[tuple[int, int]]]
+) -> dict[tuple[str, tuple[int, int]], Grid]:
+    """Each setting's mean accuracy in percent, r down and K across; nan where it was not run, −inf where it failed."""
     grids = {(embedding, size): np.full((len(RS), len(KS)), np.nan) for embedding in sizes for size in sizes[embedding]}
     for want in recipes.grid(preset, sizes=sizes):
         run, found = want.run, results.collect(stored, want.run)
-        if found and found.mean is not None:
+        if found:
             k, r = run.method.k or 0, run.method.r or 0.0
             grid = grids[run.model.embedding, (run.problem.n, run.problem.q)]
-            grid[RS.index(r), KS.index(k)] = found.mean
+            grid[RS.index(r), KS.index(k)] = -np.inf if found.mean is None else found.mean
     return grids
 
 
 def heatmap(axes: Axes, grid: Grid, *, fontsize: float, chosen: tuple[int, float]) -> Any:
-    """One setting; cells not run are hatched, the paper's pair is ringed."""
+    """One setting; cells without a figure are hatched, the paper's pair is ringed."""
     from matplotlib.colors import Normalize
     from matplotlib.patches import Rectangle
 
@@ -81,14 +85,13 @@ def heatmap(axes: Axes, grid: Grid, *, fontsize: float, chosen: tuple[int, float
     image = axes.imshow(np.ma.masked_invalid(grid), cmap="viridis", norm=Normalize(0, 100), **style)
     for (row, column), value in np.ndenumerate(grid):
         k, r = KS[column], RS[row]
-        if np.isnan(value):
+        if not np.isfinite(value):
             axes.add_patch(Rectangle((k - 0.5, r - 0.05), 1, 0.1, **HATCHED))
             continue
         ink = INK if value > 60 else "white"
         axes.text(k, r, f"{value:.{int(large)}f}", ha="center", va="center", fontsize=fontsize, color=ink)
     axes.plot(*_outline(), color=RED, linewidth=1.9 if large else 1.4, solid_capstyle="projecting", clip_on=False)
-    ring: dict[str, Any] = {"marker": "s", "markerfacecolor": "none", "markeredgecolor": "white"}
-    axes.plot(*chosen, linestyle="none", markersize=2.6 * fontsize, markeredgewidth=1.3, **ring)
+    axes.plot(*chosen, markersize=27 if large else 15, clip_on=False, path_effects=halo(2.8, INK), **CHOICE)
     axes.set(xlim=(1.5, 10.5), ylim=(0.05, 0.95), xticks=KS, yticks=RS)
     axes.tick_params(length=0, labelsize=max(6.5, fontsize), colors=INK)
     axes.spines[:].set_visible(False)
@@ -123,13 +126,11 @@ def _scale(figure: Figure, image: Any, grids: Sequence[Grid], preset: str) -> No
     bar = figure.colorbar(image, ax=figure.axes, pad=0.015, aspect=30)
     bar.set_label(f"match accuracy (%), 100K samples, preset {preset}", color=INK)
     bar.outline.set_visible(False)
-    square: dict[str, Any] = {"marker": "s", "markeredgecolor": FAINT, "markeredgewidth": 1.6, "markersize": 9}
     marks: list[Any] = [
         Line2D([], [], color=RED, linewidth=1.9, label="0.8 ≤ ρ ≤ 1.2"),
-        Line2D([], [], linestyle="none", markerfacecolor="none", label="the paper's choice", **square),
+        Line2D([], [], markersize=9, label="the paper's choice", path_effects=halo(2.8, INK), **CHOICE),
     ]
-    absent = sum(int(np.isnan(grid).sum()) for grid in grids)
-    if absent:
-        label = f"no figure ({absent:,} of {sum(grid.size for grid in grids):,})"
-        marks.append(Patch(**HATCHED, label=label))
+    values = np.stack(grids)
+    missing = gaps(int(np.isnan(values).sum()), int(np.isinf(values).sum()), values.size)
+    marks += [Patch(**HATCHED, label=missing)] if missing else []
     figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False, labelcolor=INK)

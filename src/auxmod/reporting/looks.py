@@ -20,15 +20,22 @@ FORMATS = ("png", "svg", "pdf")
 INK, FAINT, PALE = "#22272e", "#8b949e", "#d8dee4"
 TITLE: dict[str, Any] = {"loc": "left", "fontsize": 10.5, "fontweight": "bold", "color": INK}
 COLOURS = {"naive": "#6e7781", "aux": "#e8743b", "ladder": "#2a9d8f", "sparse": "#3b6fb6"}
+CHANCE: dict[str, Any] = {"color": FAINT, "linewidth": 1, "linestyle": (0, (2, 2))}
+"""The line at what guessing gives."""
 
 
 def blank(width: float, height: float) -> Figure:
     """An empty page, in inches."""
+    return _page()(figsize=(width, height), layout="constrained", facecolor="white")
+
+
+def _page() -> type[Figure]:
+    """matplotlib's figures; a sentence where it is not installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise UserError("Figures need matplotlib: install it with pip install 'auxmod[plot]'.") from None
-    return Figure(figsize=(width, height), layout="constrained", facecolor="white")
+    return Figure
 
 
 def clean(axes: Axes, grid: bool = True) -> None:
@@ -43,16 +50,30 @@ def clean(axes: Axes, grid: bool = True) -> None:
         axes.set_axisbelow(True)
 
 
+def halo(width: float, colour: Any) -> list[Any]:
+    """What sets a mark off from whatever lies beneath it."""
+    from matplotlib.patheffects import withStroke
+
+    return [withStroke(linewidth=width, foreground=colour)]
+
+
+def gaps(absent: int, failed: int, total: int) -> str:
+    """How much is missing, in words."""
+    counts = (("not run", absent), ("failed", failed))
+    return ", ".join(f"{words} ({count:,} of {total:,})" for words, count in counts if count)
+
+
 def check_name(path: Path) -> None:
-    """Refuse a file that could not be drawn, before anything is."""
+    """Refuse a file that could not be drawn, be it for its name or for want of matplotlib, before anything is."""
     kind = path.suffix.lower().lstrip(".")
     require(kind in FORMATS, f"{path} does not end in .png, .svg or .pdf: choose one of these.")
+    _page()
 
 
-def save(figure: Figure, path: Path, source: str = "") -> None:
+def save(figure: Figure, path: Path, source: str = "", flag: str = "--out") -> None:
     """Write a figure as PNG, SVG or PDF, whichever its name ends in; a PNG may say what it was drawn from."""
     check_name(path)
-    with user_named(path):
+    with user_named(path, flag):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, picture(figure, path.suffix.lower(), source))
 

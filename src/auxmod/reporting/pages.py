@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from auxmod.errors import require
-from auxmod.experiments.recipes import RECIPES
+from auxmod.experiments.recipes import headline as headline_runs
 from auxmod.files import read_lines
 from auxmod.reporting import bench_figure, errata, figures, looks, render, reproduced, research, small, tables, unstated
 from auxmod.reporting import results as stored
@@ -181,7 +181,7 @@ def replace_block(text: str, command: str, body: str) -> str:
 
 def _shown(item: str, preset: str, results: stored.Index) -> list[Any]:
     """What a picture may show: an item's figures and, of the headline, the learning curves."""
-    runs = [want.run for want in RECIPES[item](preset)] if item == "headline" else []
+    runs = [want.run for want in headline_runs()] if item == "headline" else []
     cells = [cell.to_dict() for cell in tables.build(item, preset, results).cells]
     return [cells, [stored.curves(results, run) for run in runs]]
 

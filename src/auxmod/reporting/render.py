@@ -94,6 +94,8 @@ def figure(value: float | None, digits: int, sign: str = "") -> str:
 def _word(name: str, value: Any) -> str:
     if name == "samples":
         return amount(value)
+    if name == "tau" and value is None:
+        return "match"
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 

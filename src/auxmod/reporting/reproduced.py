@@ -54,8 +54,7 @@ def cases(place: Path, samples: int = wants.SMALL) -> Iterator[Case]:
                 for cell in cells
                 if (cell.facts["n"], cell.facts["q"]) == size
             }
-            best = searched.get((embedding, *size))
-            yield Case(embedding, size, here, best and replace(best, paper=here["aux", "paper"].paper))
+            yield Case(embedding, size, here, searched.get((embedding, *size)))
 
 
 def table(place: Path, samples: int = wants.SMALL) -> str:
@@ -82,11 +81,13 @@ def larger(place: Path) -> str:
     for method, preset in itertools.product(("aux", "sparse"), PRESETS):
         sides = [case.cells[method, preset].beside_paper() for case in every]
         counts = [sides.count(side) for side in (0, 1, -1)]
+        if not any(counts):
+            continue
         lines.append(
             f"- In the preset `{preset}`, `{method}` is within {NEAR:g} points of the paper's figure in "
             f"{counts[0]} of the {sum(counts)} cells run, above that in {counts[1]}, and below in {counts[2]}."
         )
-    return table(place, wants.LARGE) + "\n\n" + "\n".join(line for line in lines if " 0 cells run" not in line)
+    return table(place, wants.LARGE) + "\n\n" + "\n".join(lines)
 
 
 def in_short(place: Path) -> str:
@@ -140,8 +141,8 @@ def _with_own_pairs(sides: Sequence[int | None]) -> Iterator[str]:
 
 def pairs(place: Path) -> str:
     """Each grid of the 24 pairs (K, r) that has been run whole: how far the choice matters, and where ours is best."""
-    stored, rows = results.read(place), []
-    for preset in ("paper", "stated"):
+    stored, rows, shown = results.first_seeds(results.read(place)), [], dict[str, None]()
+    for preset in ("paper", "stated", "best"):
         grids = grouped(tables.build("grid", preset, stored).cells, ("embedding", "n", "q"))
         for (embedding, n, q), cells in grids.items():
             figures = {pair: cell.ours for cell in cells if (pair := values(cell, "k", "r")) in recipes.SEARCHED}
@@ -153,10 +154,11 @@ def pairs(place: Path) -> str:
             ours = (f"{run[chosen]:.1f}", f"{min(run.values()):.1f}", f"{fmean(run.values()):.1f}", f"{run[own]:.1f}")
             case = f"{problem(embedding, n, q)}, `{preset}`"
             rows.append((case, f"{cells[0].chance:.1f}", f"{paper} ({_pair(chosen)})", *ours, _pair(own)))
+            shown[f"`auxmod reproduce table3 --preset {preset} --method aux`"] = None
     heads = ("case, preset", "chance", "the paper's", "ours at its pair", "lowest", "mean", "best", "at")
     note = (
-        f"Match accuracy (%) of `aux` over the 24 pairs, {amount(wants.SMALL)} samples, the first seed: `auxmod "
-        "reproduce table3 --method aux`; all pairs: `auxmod table grid`."
+        f"Match accuracy (%) of `aux` over the 24 pairs, {amount(wants.SMALL)} samples, the first seed: "
+        f"{', '.join(shown)}; all pairs: `auxmod table grid` in that preset."
     )
     return f"{markdown(heads, rows)}\n\n{note}"
 
@@ -174,8 +176,6 @@ def _side(cell: Cell, other: Cell) -> int | None:
 
 
 def _origin(place: Path, samples: int) -> str:
-    stored = results.read(place)
     runs = (run for item in ITEMS.values() for run in recipes.cells(item, PRESETS, seeds=1, samples=(samples,)))
-    made = [row["provenance"] for run in runs for row in results.find(stored, run)]
-    commits = "; ".join(dict.fromkeys(f"{m.get('device')}, commit `{m.get('commit')}`" for m in made))
-    return f"{commits}: `auxmod reproduce table1a --samples {samples:_}`, and `table1b`."
+    made = results.origins(results.read(place), runs)
+    return f"{made}: `auxmod reproduce table1a --samples {samples:_}`, and `table1b`."

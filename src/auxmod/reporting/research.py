@@ -51,22 +51,20 @@ EPOCHS = {(case.embedding, *case.size, case.samples): case.epochs for case in re
 
 def beyond(place: Path) -> str:
     """Methods at their best past the paper: each figure asked once, and asked often."""
-    groups = grouped(
-        tables.build("beyond", "best", results.read(place)).cells, ("embedding", "n", "q", "samples", "metric")
-    )
+    stored = results.read(place)
+    groups = grouped(tables.build("beyond", "best", stored).cells, ("embedding", "n", "q", "samples", "tau"))
     columns = ("case", "accuracy", "chance", "the paper's aux", *(NAMES[name] for name in COMPARED))
     rows = []
-    for (embedding, n, q, samples, metric), cells in groups.items():
+    for (embedding, n, q, samples, tau), cells in groups.items():
         (paper,) = {cell.paper for cell in cells if cell.facts["method"] == "aux" and cell.facts["asks"] == 1}
         figures = [asked([cell for cell in cells if cell.facts["method"] == name]) for name in COMPARED]
         case = f"{problem(embedding, n, q)}, {samples:,} samples, {epochs(EPOCHS[embedding, n, q, samples])}"
-        rows.append((case, metric, f"{cells[0].chance:.1f}", "–" if paper is None else f"{paper:.1f}", *figures))
-    made = {row["provenance"]["commit"]: row["provenance"] for row in read_lines(place / "beyond.jsonl")}
+        accuracy, known = "match" if tau is None else f"τ = {tau:g}", "–" if paper is None else f"{paper:.1f}"
+        rows.append((case, accuracy, f"{cells[0].chance:.1f}", known, *figures))
     note = (
         f"In percent, asked once / asked {recipes.ASKS} ways: mean ± standard deviation over seeds, their number in "
         f"brackets (of the pairs: one seed each). The paper's figures are after {epochs(build().training.epochs)}. "
-        + "; ".join(f"{m['device']}, {m['precision']} trunk, commit `{name}`" for name, m in made.items())
-        + ": `auxmod reproduce beyond`."
+        f"{results.origins(stored, recipes.cells('beyond'))}: `auxmod reproduce beyond`."
     )
     return f"{markdown(columns, rows)}\n\n{note}"
 

@@ -6,16 +6,18 @@ directory of run directories. Where a run is there twice, the later line counts.
 
 from __future__ import annotations
 
+import functools
 import json
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
-from auxmod.experiments.store import RESULT, Run, read_results, result_row
+from auxmod.experiments import catalogue
+from auxmod.experiments.store import RESULT, holds_results, read_results, supersedes
 
 Row = Mapping[str, Any]
 Index = dict[str, list[Row]]
@@ -58,20 +60,21 @@ def _sources(place: Path) -> list[Path]:
     """Results files and finished runs, in the order of their names; logs of other things are passed over."""
     if not place.is_dir():
         return [place] if place.exists() else []
-    files = (path for path in place.glob("*.jsonl") if _has_results(path))
+    files = (path for path in place.glob("*.jsonl") if holds_results(path))
     return sorted([*files, *(result.parent for result in place.glob(f"**/{RESULT}"))])
 
 
-def _has_results(path: Path) -> bool:
-    with open(path, "rb") as file:
-        return b'"config"' in file.readline()
+def _rows(source: Path) -> Sequence[Row]:
+    if source.is_dir():
+        return [catalogue.read_run(source).row]
+    state = source.stat()
+    return _of_file(source, (state.st_ino, state.st_mtime_ns, state.st_size))
 
 
-def _rows(source: Path) -> list[dict[str, Any]]:
-    if not source.is_dir():
-        return read_results(source)
-    run = Run.open(source)
-    return [result_row(run.config, run.result, run.provenance, curve=run.curve())]
+@functools.lru_cache(maxsize=64)
+def _of_file(path: Path, _: tuple[int, ...]) -> Sequence[Row]:
+    """A results file's rows, parsed and checked once while it stays as it is: pages read the same files often."""
+    return tuple(read_results(path))
 
 
 # ---- finding ----------------------------------------------------------------------------------------------
@@ -82,7 +85,7 @@ def index(rows: Iterable[Row]) -> Index:
     cells: dict[str, dict[Any, Row]] = {}
     for row in rows:
         seeds, seed = cells.setdefault(_key(row["config"]), {}), (row["config"].get("seed"), _asks(row))
-        if "scores" in row or "scores" not in seeds.get(seed, {}):
+        if supersedes(row, seeds.get(seed)):
             seeds[seed] = row
     return {key: list(seeds.values()) for key, seeds in cells.items()}
 
@@ -157,6 +160,17 @@ def failures(results: Index, runs: Iterable[RunConfig]) -> list[RunConfig]:
 
 def _own(results: Index, run: RunConfig) -> list[Row]:
     return [row for row in find(results, run) if row["config"].get("seed") == run.seed]
+
+
+def origins(results: Index, runs: Iterable[RunConfig]) -> str:
+    """Where these runs, of any seed, were made: devices and precisions, and the commits of each."""
+    commits: dict[tuple[Any, Any], dict[str, None]] = {}
+    for made in (row.get("provenance", {}) for run in runs for row in find(results, run)):
+        commits.setdefault((made.get("device"), made.get("precision")), {})[f"`{made.get('commit')}`"] = None
+    return "; ".join(
+        f"{device}, {precision} trunk, commit{'s' * (len(own) > 1)} {', '.join(own)}"
+        for (device, precision), own in commits.items()
+    )
 
 
 def curves(results: Index, run: RunConfig) -> list[list[tuple[int, float]]]:

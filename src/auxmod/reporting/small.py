@@ -63,9 +63,12 @@ def _small_encoder(path: Path, head: str, named: Callable[[dict[str, Any]], str]
         shares += [[row["scores"]["tau"][tau] for row in rows] for tau in ("0.01", "0.05")]
         body.append((name, *map(over_seeds, shares), str(len(rows))))
     made = {row["provenance"]["command"]: row["provenance"] for rows in found.values() for row in rows}
-    problem = next(iter(found.values()))[0]["config"]["problem"]
+    first = next(iter(found.values()))[0]
+    problem, scores = first["config"]["problem"], first["scores"]
+    chances = (scores["chance"], scores["tau_chance"]["0.01"], scores["tau_chance"]["0.05"])
+    guessed = "{:.1f}, {:.0f} and {:.0f}".format(*(100 * share for share in chances))
     origin = (f"{m['device']}, {m['precision']}, commit `{m['commit']}`, `{command}`" for command, m in made.items())
-    note = f"N = {problem['n']}, q = {problem['q']}; chance {100 / problem['q']:.1f}, 2 and 10. {'; '.join(origin)}."
+    note = f"N = {problem['n']}, q = {problem['q']}; chance {guessed}. {'; '.join(origin)}."
     return f"{markdown((head, 'match accuracy (%)', 'τ = 0.01', 'τ = 0.05', 'seeds'), body)}\n\n{note}"
 
 

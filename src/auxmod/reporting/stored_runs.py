@@ -13,6 +13,7 @@ from typing import Any
 
 from auxmod.experiments import catalogue
 from auxmod.experiments.catalogue import Entry
+from auxmod.experiments.store import supersedes
 
 MOST = 6
 """Runs that are drawn at first."""
@@ -29,7 +30,7 @@ def read(store: Path) -> tuple[list[Entry], list[str]]:
     once: dict[str, Entry] = {}
     for entry in found:
         known = once.get(entry.row["hash"])
-        if "scores" in entry.row or known is None or "scores" not in known.row:
+        if supersedes(entry.row, known.row if known else None):
             once[entry.row["hash"]] = entry
     return catalogue.arrange(list(once.values()), "match"), notes
 

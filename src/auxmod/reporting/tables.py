@@ -15,15 +15,13 @@ from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments import recipes, wants
 from auxmod.experiments.presets import with_preset
-from auxmod.experiments.recipes import RECIPES
+from auxmod.experiments.recipes import RECIPES, at_samples, with_presets
 from auxmod.experiments.wants import Wanted
 from auxmod.problem import theory
 from auxmod.reporting import published, results
 from auxmod.reporting.cells import NAMES, NEAR, TITLES, Cell, Facts, Table, grouped, values
 from auxmod.settings import flatten
 
-ONCE = ("gap", "rho", "headline", "beyond", "setup", "knobs", "finalists", "longer")
-"""Tables that are the same for every preset."""
 SHOWN = ("pooling", "final_norm", "init", "clip", "optimiser", "lr")
 """Settings that the paper leaves open or that a preset changes, said beneath each table where its runs share them."""
 
@@ -37,11 +35,11 @@ def build(item: str, preset: str, stored: results.Index, samples: Sequence[int] 
 
 
 def tables(item: str, presets: Sequence[str], stored: results.Index, samples: Sequence[int] = ()) -> list[Table]:
-    """A table for each preset, or all of them; what needs no runs comes once."""
+    """A table for each preset, or all of them; what is the same in every preset comes once."""
     return [
         build(name, preset, stored, samples)
-        for name in (TITLES if item == "all" else (item,))
-        for preset in (presets[:1] if name in ONCE else presets)
+        for name in at_samples(TITLES if item == "all" else (item,), samples)
+        for preset in (presets if with_presets(name) else presets[:1])
     ]
 
 
@@ -56,7 +54,7 @@ _SHAPES: dict[str, tuple[tuple[str, ...], str]] = {
     "redbox": (("r",), "k"),
     "grid": (("embedding", "n", "q", "r"), "k"),
     "headline": (("n", "q", "samples"), "method"),
-    "beyond": (("embedding", "n", "q", "samples", "metric", "asks"), "method"),
+    "beyond": (("embedding", "n", "q", "samples", "tau", "asks"), "method"),
     "setup": (("embedding", "pooling", "final_norm", "init", "clip"), "method"),
     "knobs": (("embedding", "changed"), "method"),
     "finalists": (("embedding", "n", "q", "changed"), "method"),
@@ -67,16 +65,16 @@ _SHAPES: dict[str, tuple[tuple[str, ...], str]] = {
 
 def _of_runs(item: str, preset: str, stored: results.Index, samples: Sequence[int]) -> Table:
     if item == "table3" and not samples:
-        samples = (wants.SMALL, wants.LARGE)  # ours is at 100K, the paper's at 1M: never side by side
-    asked = list(RECIPES[item](preset, **({"samples": samples} if samples else {})))
+        samples = (wants.SMALL, wants.LARGE)  # ours is at 100K, the paper's least and mean at 1M
+    asked = list(RECIPES[item](preset, samples))
     down, across = _SHAPES[item]
     cells = list(_spreads(asked, stored) if item == "table3" else _cells(item, asked, stored))
     if across == "k":
         embeddings = list(wants.SIZES)
         cells.sort(key=lambda cell: (embeddings.index(cell.facts["embedding"]), *values(cell, "n", "q", "r", "k")))
-    notes = list(_notes(asked, cells))[: 1 if item in ONCE else None]  # what is said of all its runs, they share
-    named = None if item in ONCE else preset
-    return Table(item=item, preset=named, down=down, across=across, cells=cells, notes=notes)
+    named, notes = (preset, None) if with_presets(item) else (None, 1)  # what is said of all its runs, they share
+    said = list(_notes(asked, cells, across))[:notes]
+    return Table(item=item, preset=named, down=down, across=across, cells=cells, notes=said)
 
 
 def _cells(item: str, asked: Iterable[Wanted], stored: results.Index) -> Iterator[Cell]:
@@ -84,10 +82,9 @@ def _cells(item: str, asked: Iterable[Wanted], stored: results.Index) -> Iterato
     first = results.first_seeds(stored)
     for want, tau, asks in _questions(item, asked):
         facts = _facts(item, want)
+        facts |= {"metric": "match" if tau is None else "tau", "tau": tau}
         if item == "beyond":
-            facts |= {"metric": "match" if tau is None else f"τ = {tau:g}", "asks": asks}
-        else:
-            facts |= {"metric": "match" if tau is None else "tau", "tau": tau}
+            facts |= {"asks": asks}
         if want.variant == "searched":
             cell = _cell(facts, None, first, want.run, tau, asks)
             best.setdefault(tuple(facts[name] for name in _SHAPES[item][0]), []).append(cell)
@@ -101,7 +98,7 @@ def _best(cells: Sequence[Cell]) -> Cell:
     """The best of a grid by its test accuracy, which flatters it; of a grid run in part, none."""
     figures = {cell.ours: cell for cell in cells if cell.ours is not None}
     if any(cell.ours is None for cell in cells):
-        return replace(cells[0], ours=None, count=0)
+        return replace(cells[0], ours=None, count=0, failed=sum(cell.failed for cell in cells))
     return replace(figures[max(figures)], count=len(cells))
 
 
@@ -131,16 +128,14 @@ def _facts(item: str, want: Wanted) -> Facts:
     if item in ("knobs", "finalists"):
         return facts | {"changed": _departure(run)}
     if item == "longer":
-        usual = replace(run, training=replace(run.training, epochs=settings.build().training.epochs))
-        setup = "stated" if _departure(usual) == "nothing" else "paper"
-        return facts | {"setup": setup, "epochs": run.training.epochs}
+        return facts | {"setup": want.preset, "epochs": run.training.epochs}
     own, more = flatten(run), {"configs": tuple(recipes.SWITCHES), "setup": _SHAPES["setup"][0]}
     return facts | {name: own[name] for name in more.get(item, ())}
 
 
 def _paper(item: str, facts: Facts, tau: float | None) -> float | None:
     """The paper's figure; what is tried past its tables is tried on cells of its Tables 1 and 2."""
-    if item in ("setup", "knobs", "finalists", "longer", "beyond"):
+    if item in ("table3", "setup", "knobs", "finalists", "longer", "beyond"):
         item = "table1a" if facts["embedding"] == "token" else "table1b" if tau is None else "table2"
     names = ["embedding", "n", "q", "samples", "method", *(recipes.SWITCHES if item == "configs" else ())]
     return published.find(item, tau=tau, **{name: facts[name] for name in names})
@@ -165,9 +160,10 @@ def _cell(
     return Cell(facts=facts, paper=paper, chance=chance, **figures)
 
 
-def _notes(asked: Sequence[Wanted], cells: Sequence[Cell]) -> Iterator[str]:
+def _notes(asked: Sequence[Wanted], cells: Sequence[Cell], across: str) -> Iterator[str]:
     done = sum(cell.ours is not None for cell in cells)
-    yield f"{done} of {len(cells)} cells run. Ours: mean ± standard deviation (seeds)."
+    over = {"statistic": "over the pairs (K, r), of the first seed", "k": "mean over seeds"}
+    yield f"{done} of {len(cells)} cells run. Ours: {over.get(across, 'mean ± standard deviation (seeds)')}."
     yield from _settings(asked)
     compared = [cell for cell in cells if cell.difference is not None and cell.facts["metric"] != "gain"]
     for (method, samples), group in grouped(compared, ("method", "samples")).items():
@@ -210,14 +206,17 @@ def _spreads(asked: Iterable[Wanted], stored: results.Index) -> Iterator[Cell]:
 def _spread(setting: Facts, group: Sequence[Wanted], stored: results.Index) -> Iterator[Cell]:
     """The baseline; least, mean and greatest accuracy over all the pairs; and the mean's gain over the baseline.
 
-    Of a grid that was run in part, the spread would mislead: it counts as not run.
+    The pairs are compared by their first seed. Of a grid that was run in part, the spread would mislead: it counts as
+    not run, or as failed where a pair did.
     """
     (baseline,) = (want.run for want in group if want.variant == "sparse")
     facts = setting | {"method": "sparse", "metric": "match"}
-    base = _cell(facts | {"statistic": "sparse"}, published.find("table3", **facts), stored, baseline)
+    base = _cell(facts | {"statistic": "sparse"}, _of_table3(facts), stored, baseline)
     yield base
-    pairs = [results.collect(stored, want.run) for want in group if want.variant == "aux"]
+    first = results.first_seeds(stored)
+    pairs = [results.collect(first, want.run) for want in group if want.variant == "aux"]
     means = [found.mean for found in pairs if found and found.mean is not None]
+    failed = sum(found.failed for found in pairs if found)
     figures: dict[str, float | None] = dict.fromkeys(("min", "mean", "max", "gain"))
     if len(means) == len(pairs):
         figures |= {"min": min(means), "mean": statistics.fmean(means), "max": max(means)}
@@ -225,9 +224,16 @@ def _spread(setting: Facts, group: Sequence[Wanted], stored: results.Index) -> I
     for name, ours in figures.items():
         gain = name == "gain"
         facts = setting | {"method": "aux", "metric": "gain" if gain else "match"}
-        paper = published.find("table3", **facts, statistic=None if gain else name)
-        told: Facts = {"ours": ours, "count": len(means), "chance": None if gain else base.chance}
+        paper = _of_table3(facts, None if gain else name)
+        told: Facts = {"ours": ours, "count": len(means), "failed": failed, "chance": None if gain else base.chance}
         yield Cell(facts=facts | {"statistic": name}, paper=paper, **told)
+
+
+def _of_table3(facts: Facts, statistic: str | None = None) -> float | None:
+    """The paper's figure: at 1M its Table 3's; at 100K its Table 1's, whose aux is the greatest over the pairs."""
+    if facts["samples"] == wants.SMALL and (facts["method"] == "sparse" or statistic == "max"):
+        return _paper("table3", facts, None)
+    return published.find("table3", **facts, statistic=statistic)
 
 
 # ---- tables of theory -------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ numbers come from functions of their own, which the web page's charts share.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +15,13 @@ import numpy as np
 from auxmod.config import Fill
 from auxmod.errors import require
 from auxmod.problem import laws, theory
-from auxmod.reporting.looks import COLOURS, FAINT, INK, blank, clean, save
+from auxmod.reporting import published
+from auxmod.reporting.looks import COLOURS, FAINT, INK, blank, clean, halo
 from auxmod.settings import resolve_method
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = ["figures", "gap_figure", "rho_figure", "save", "wrap_figure"]
 
 SIZES = (2, 4, 8, 16, 32, 64, 128, 256)
 KS, RS = range(2, 11), [r / 10 for r in range(1, 10)]
@@ -48,17 +48,22 @@ def gap_curves(moduli: Sequence[int] = (5, 17, 47, 113, 433, 3329)) -> tuple[lis
 
 
 def gap_figure() -> Figure:
-    """(1−1/q)^N against N for several q (Figure 1a), beside what the training law allows."""
-    figure = blank(9.6, 4.0)
+    """(1−1/q)^N against N for several q (Figure 1a) and its values in Table 4, beside what the training law allows."""
+    figure = blank(11.2, 4.0)
     from matplotlib import colormaps  # after `blank`, which has the sentence for where it is missing
 
     left, right = figure.subplots(1, 2, sharex=True)
-    sizes, curves = gap_curves()
-    shades = colormaps["Blues"](np.linspace(0.4, 1.0, len(curves)))
-    for (q, values), shade in zip(curves.items(), shades, strict=True):
-        left.plot(sizes, values, color=shade, linewidth=2)
-        _label_line(left, sizes, values, f"q = {q}", shade)
+    moduli, between = (5, 17, 23, 47, 113, 433, 3329), np.geomspace(1, SIZES[-1], 200)
+    shades = colormaps["Blues"](np.linspace(0.4, 1.0, len(moduli)))
+    for q, shade, height in zip(moduli, shades, itertools.cycle((0.56, 0.28)), strict=False):
+        values = (1 - 1 / q) ** between
+        left.plot(between, values, color=shade, linewidth=2)
+        _label_line(left, between, values, f"q = {q}", shade, height)
+    printed = [(row.n, row.value) for row in published.rows() if row.table == "gap"]
+    left.plot(*zip(*printed, strict=True), "o", color=INK, markersize=3.5, label="the paper's Table 4")
+    left.legend(loc="lower left", frameon=False, fontsize=8.5, labelcolor=INK)
     left.set(ylim=(0, 1.03), ylabel="(1 − 1/q)ᴺ", title="The bound as printed: ε = 1, δ = 0")
+    sizes = range(1, SIZES[-1] + 1)
     ceiling = [theory.risk_ratio(n, 2) for n in sizes]
     right.plot(sizes, ceiling, color=COLOURS["sparse"], linewidth=2)
     right.fill_between(sizes, 0.5, ceiling, color=COLOURS["sparse"], alpha=0.12, linewidth=0)
@@ -75,14 +80,12 @@ def gap_figure() -> Figure:
     return figure
 
 
-def _label_line(axes: Axes, sizes: Any, values: Sequence[float], text: str, colour: Any) -> None:
-    """Name a line on itself, where it passes one half or shortly before its end: no legend to look up."""
-    at = min(range(len(values)), key=lambda i: (abs(values[i] - 0.5), i))
-    at = min(at, len(values) - 6)
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 1.2}
-    axes.text(
-        sizes[at], values[at], text, color=colour, fontsize=8.5, fontweight="bold", ha="center", va="center", bbox=box
-    )
+def _label_line(axes: Axes, sizes: Any, values: Any, text: str, colour: Any, height: float) -> None:
+    """Name a line on itself, where it passes this height or shortly before its end: no legend to look up."""
+    at = min(int(np.abs(values - height).argmin()), int(0.92 * len(values)))
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.4}
+    look: dict[str, Any] = {"fontsize": 8, "fontweight": "bold", "bbox": box}
+    axes.text(sizes[at], values[at], text, color=colour, ha="center", va="center", **look)
 
 
 # ---- ρ ----------------------------------------------------------------------------------------------------
@@ -125,7 +128,8 @@ def _heatmap(axes: Axes, values: Any, contour: Sequence[tuple[float, float]]) ->
     for (row, column), value in np.ndenumerate(grid):
         shade = "white" if abs(value - 1) > 0.5 else INK
         at = (column + 2, (row + 1) / 10)
-        axes.text(*at, f"{value:.2f}", ha="center", va="center", fontsize=7.5, color=shade, zorder=3)
+        look: dict[str, Any] = {"color": shade, "path_effects": halo(3, image.to_rgba(value)), "zorder": 3}
+        axes.text(*at, f"{value + 1e-9:.2f}", ha="center", va="center", fontsize=7.5, **look)  # halves go up
     axes.plot(*zip(*contour, strict=True), color="#f59f00", linewidth=2.6)
     box = {"facecolor": "#f59f00", "edgecolor": "none", "boxstyle": "round,pad=0.2"}
     axes.text(9, 0.45, "ρ = 1", ha="center", va="center", color="white", fontsize=8, fontweight="bold", bbox=box)

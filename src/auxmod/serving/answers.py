@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from auxmod.config import RunConfig
 from auxmod.errors import require
+from auxmod.files import MODEL
 from auxmod.serving.gate import RefusedError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Answers:
         from auxmod.learning.trained import load
 
         torch.set_num_threads(1)  # a row needs no more, and a run may be going beside
-        weights = directory / "model.safetensors"
+        weights = directory / MODEL
         require(weights.is_file(), f"There is no checkpoint in {directory} any more.")
         key = (directory, weights.stat().st_mtime_ns)
         model = self._models.pop(key, None) or load(directory, "cpu")

@@ -1,0 +1,45 @@
+"""Ways to choose K and r: compared at equal cost, and gone on with."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from auxmod.experiments.compare import CASE, compare
+from auxmod.experiments.space import DEFAULT
+from tiny import SETTINGS
+
+CPU = torch.device("cpu")
+GIVEN = {name: value for name, value in SETTINGS.items() if name not in ("n", "q")} | {"epochs": 1}
+OPTIONS: dict[str, Any] = {"grid": {"k": "4:5", "r": "0.2,0.4"}, "members": 2, "seeds": (1, 2)}
+WAYS = ("search", "fixed")
+pytestmark = pytest.mark.usefixtures("quick_halving")
+
+
+def test_ways_to_choose_are_compared_at_equal_cost(tmp_path: Path) -> None:
+    rows = compare([(4, 7)], GIVEN, tmp_path, CPU, **OPTIONS)
+    assert [row["way"] for row in rows] == ["grid", "search", "wide", "theory", "fixed"]
+    assert [row["cost"] <= 4 for row in rows] == [True] * 5
+    assert rows[0]["cost"] == 4
+    assert all(row["seeds"] == 2 and 0 <= row["match"] <= 1 for row in rows)
+    assert set(rows[2]["choice"]) == set(DEFAULT)
+    before = (tmp_path / "compare.jsonl").read_bytes()
+    assert compare([(4, 7)], GIVEN, tmp_path, CPU, **OPTIONS) == rows
+    assert (tmp_path / "compare.jsonl").read_bytes() == before
+    more = compare([(3, 5), (4, 7)], GIVEN, tmp_path, CPU, **OPTIONS, ways=("theory", "fixed"))
+    assert [(row["n"], row["way"]) for row in more[:2]] == [(3, "theory"), (3, "fixed")]
+    assert more[2:] == rows[3:]  # what is not asked for is not returned
+
+
+def test_another_embedding_or_preset_in_the_same_place_is_compared_too(tmp_path: Path) -> None:
+    cases = [("token", "paper"), ("angular", "paper"), ("angular", "best")]
+    rows = {}
+    for embedding, preset in cases:
+        settings = GIVEN | {"embedding": embedding}
+        rows[embedding, preset] = compare([(4, 7)], settings, tmp_path, CPU, **OPTIONS, ways=WAYS, preset=preset)
+    for (embedding, preset), made in rows.items():
+        assert [tuple(row[name] for name in CASE) for row in made] == [(embedding, preset, 4, 7, way) for way in WAYS]
+        again = GIVEN | {"embedding": embedding}
+        assert compare([(4, 7)], again, tmp_path, CPU, **OPTIONS, ways=WAYS, preset=preset) == made
+    assert len((tmp_path / "compare.jsonl").read_text().splitlines()) == 6

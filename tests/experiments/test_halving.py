@@ -1,0 +1,97 @@
+"""Halving: members that lag leave without a trace."""
+
+import runpy
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from auxmod.config import RunConfig
+from auxmod.experiments import halving
+from auxmod.experiments.ensembles import Ended
+from auxmod.experiments.halving import Rung, behind, train_halving
+from auxmod.learning import engine
+from auxmod.learning.engine import Ensemble, Finished
+from tiny import tiny
+
+CPU = torch.device("cpu")
+pytestmark = pytest.mark.usefixtures("quick_halving")
+
+
+def test_the_better_half_and_whoever_is_as_good_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares = {"a": 0.9, "b": 0.5, "c": 0.49, "d": 0.3}
+    assert behind(shares) == ["c", "d"]
+    assert behind({"a": 0.5, "b": 0.5, "c": 0.5}) == []
+    assert behind({"a": 0.1}) == behind({}) == []
+    monkeypatch.setattr(halving, "NOISE", 0.02)
+    assert behind(shares) == ["d"]
+
+
+def test_noise_is_two_standard_errors_on_the_inputs_that_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    for samples, noise in ((2_000, 0.03), (200, 0.1)):
+        monkeypatch.setattr(engine, "VALIDATION_SAMPLES", samples)
+        assert runpy.run_path(halving.__file__)["NOISE"] == noise
+
+
+def alone(config: RunConfig) -> tuple[list[float], dict[str, Any]]:
+    """A run's held-out accuracies and its scores, by itself."""
+    *curve, end = Ensemble([config], CPU).fit()
+    assert isinstance(end, Finished)
+    assert end.scores[0] is not None
+    return [e.accuracy[0] for e in curve if not isinstance(e, Finished) and e.accuracy], end.scores[0]
+
+
+def drop(monkeypatch: pytest.MonkeyPatch, *rounds: Sequence[int]) -> None:
+    """Let the members at these places be the ones that lag, at each rung in turn."""
+    left = iter(rounds)
+    monkeypatch.setattr(halving, "behind", lambda accuracy: [list(accuracy)[place] for place in next(left)])
+
+
+@pytest.mark.parametrize("embedding", ["angular", "token"])
+def test_whoever_stays_learns_what_it_learns_alone(monkeypatch: pytest.MonkeyPatch, embedding: str) -> None:
+    """For tokens the member of the largest K is pruned first, but rides on, since the heads are padded to its."""
+    configs = [tiny(k=k, seed=k, lr=1e-2, embedding=embedding) for k in (3, 4, 5, 6)]
+    drop(monkeypatch, (1, 3), (0,))
+    sizes: list[int] = []
+    honest = Ensemble.__init__
+
+    def counting(self: Ensemble, members: Any, *rest: Any) -> None:
+        sizes.append(len(members))
+        honest(self, members, *rest)
+
+    monkeypatch.setattr(Ensemble, "__init__", counting)
+    events = list(train_halving(configs, CPU))
+    assert sizes == ([4, 2, 1] if embedding == "angular" else [4, 3, 2])
+    rungs = [e for e in events if isinstance(e, Rung)]
+    assert [len(e.accuracy) for e in rungs] == [4, 2]
+    assert isinstance(events[-1], Ended)
+    (row,) = events[-1].rows
+    assert row["hash"] == configs[2].hash
+    curve, scores = alone(configs[2])
+    assert [point["accuracy"] for point in row["curve"]] == pytest.approx(curve, abs=0.021)
+    assert row["scores"]["match"] == pytest.approx(scores["match"], abs=0.01)
+
+
+def test_parameters_after_pruning_are_those_of_the_run_alone() -> None:
+    configs, double = [tiny(k=k, seed=k) for k in (3, 4, 5, 6)], {"dtype": torch.float64}
+    whole, part, single = (Ensemble(its, CPU, **double) for its in (configs, configs[2:3], configs[2:3]))
+    for event in whole.fit():
+        if event.step == 9:  # type: ignore[union-attr]
+            break
+    part.restore(halving._part(whole, [2]))
+    list(part.fit())
+    list(single.fit())
+    torch.testing.assert_close(part.state.parameters, single.state.parameters, rtol=1e-6, atol=1e-9)
+
+
+def test_a_member_that_diverges_has_its_row_and_none_else_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    configs = [tiny(seed=0), tiny(seed=1, lr=1e30), tiny(seed=2), tiny(seed=3)]
+    drop(monkeypatch, (0,))
+    *events, end = train_halving(configs, CPU, rungs=(0.5,))
+    (rung,) = (event for event in events if isinstance(event, Rung))
+    assert list(rung.accuracy) == [configs[place].hash for place in (0, 2, 3)]  # it is not compared
+    assert isinstance(end, Ended)
+    assert [row["hash"] for row in end.rows] == [configs[place].hash for place in (1, 2, 3)]
+    assert "stopped being finite" in end.rows[0]["failed"]
+    assert all("scores" in row for row in end.rows[1:])

@@ -1,0 +1,66 @@
+"""Spaces to search, as text."""
+
+from typing import Any
+
+import pytest
+
+from auxmod.errors import UserError
+from auxmod.experiments.space import DEFAULT, Interval, as_setting, parse, parse_space
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "part"),
+    [
+        ("k", "4:9", Interval(4, 9, 1)),
+        ("k", "4:9:2", Interval(4, 8, 2)),
+        ("k", "4:6,9", [4, 5, 6, 9]),
+        ("k", "4:4", [4]),
+        ("r", "0.05:0.6", Interval(0.05, 0.6)),
+        ("r", "0.1:0.4:0.1", Interval(0.1, 0.4, 0.1)),
+        ("lr", "1e-5:1e-3:log", Interval(1e-5, 1e-3, None, True)),
+        ("width", "16:512:log", Interval(16, 512, None, True)),
+        ("init", "0.01:0.1:log", Interval(0.01, 0.1, None, True)),
+        ("init", "default,0.02", ["default", "0.02"]),
+        ("pooling", "cls,mean", ["cls", "mean"]),
+        ("moduli", "1,2,4;1,8", [(1, 2, 4), (1, 8)]),
+        ("seed", 3, [3]),
+    ],
+)
+def test_a_setting_is_a_range_a_list_or_one_value(name: str, text: Any, part: Any) -> None:
+    assert parse(name, text) == part
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"k": "9:4"}, "--k is '9:4', an empty range"),
+        ({"k": "4.5:9"}, "must be whole numbers"),
+        ({"k": "4:9:x"}, "a range to search is low:high"),
+        ({"k": "4:5:6:7"}, "a range to search is low:high"),
+        ({"r": "0.1:0.4:-0.1"}, "a step is a number above 0"),
+        ({"lr": "0:1:log"}, "begins above 0"),
+        ({"seed": "0:2", "k": "4:9"}, "a trial is one run"),
+        ({"colour": "red"}, "There is no setting 'colour'"),
+        ({name: text.partition(",")[0].partition(":")[0] for name, text in DEFAULT.items()}, "nothing is left"),
+    ],
+)
+def test_a_bad_space_is_a_sentence(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        parse_space(given)
+
+
+def test_where_nothing_is_open_the_usual_is_searched_but_for_what_is_fixed() -> None:
+    assert list(parse_space({"n": "8", "lr": "1e-4"}).searched) == ["k", "r", "draw", "init", "pooling"]
+    assert list(parse_space({"method": "sparse"}).searched) == ["lr", "init", "pooling"]
+    assert parse_space({"method": "auto"}).searched == {"lr": Interval(5e-4, 3e-2, log=True)}
+    assert list(parse_space({"moduli": "1,3,9"}).searched) == ["lr", "init", "pooling"]
+    assert list(parse_space({"k": "4:9", "r": "0.3"}).searched) == ["k"]
+
+
+def test_choices_become_settings_of_their_own_type() -> None:
+    space = parse_space({"moduli": "1,2,4;1,8", "init": "0.01:0.1", "r": "0.3"})
+    assert space.searched["moduli"] == ["1,2,4", "1,8"]
+    assert space.settings({"moduli": "1,8", "init": 0.0123456789}) == {"r": 0.3, "moduli": (1, 8), "init": "0.0123457"}
+    assert as_setting("r", 0.1 + 0.2) == 0.3
+    assert as_setting("bias", True) is True
+    assert space.name == parse_space({"r": "0.3", "init": "0.01:0.1", "moduli": "1,2,4;1,8"}).name

@@ -41,6 +41,7 @@ def cli(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
 
 def test_the_items_are_those_there_are() -> None:
     assert set(get_args(reproduce.TableItem)) == {*TITLES, "all"}
+    assert set(get_args(reproduce.Method)) == set(wants.VARIANTS)
     assert set(get_args(reproduce.FigureItem)) == {*figures.FIGURES, "all"}
     assert set(get_args(reproduce.Item)) == {*recipes.RECIPES, "gap", "rho", "all"}
     assert get_args(reproduce.PublishedTable) == published.TABLES

@@ -13,7 +13,7 @@ from auxmod.errors import UserError
 from auxmod.experiments import recipes
 from auxmod.experiments.store import result_row
 from auxmod.files import write_lines
-from auxmod.reporting import pages, research
+from auxmod.reporting import pages, performance, research
 from auxmod.reporting.pages import replace_block
 from tiny import tiny
 
@@ -124,7 +124,7 @@ def test_a_document_without_the_block_is_refused():
 def test_each_precision_has_the_chance_of_its_own_q(tmp_path):
     rows = [made_up.row(tiny(q=q, seed=seed, precision="fp32")) for q in (7, 97) for seed in (0, 1)]
     write_lines(tmp_path / "precision-h200.jsonl", [row | {"provenance": {"device": "", "commit": ""}} for row in rows])
-    assert [line.split(" | ")[-1] for line in pages.precision(tmp_path).splitlines()[2:4]] == ["14.3 |", "1.0 |"]
+    assert [line.split(" | ")[-1] for line in performance.precision(tmp_path).splitlines()[2:4]] == ["14.3 |", "1.0 |"]
 
 
 def test_past_the_paper_says_how_many_seeds_there_are_and_how_many_failed(tmp_path):

@@ -37,7 +37,7 @@ _Table = Literal[
 TableItem = Literal[_Table, "all"]
 FigureItem = Literal["gap", "rho", "configs", "grid", "redbox", "curves", "table1a", "table1b", "headline", "all"]
 Item = Literal[_Table, "curves", "all"]
-Method = Literal["auto", "aux", "sparse", "naive", "expected"]
+Method = Literal["auto", "aux", "sparse", "naive", "expected", "fixed", "all", "searched"]
 PublishedTable = Literal["table1a", "table1b", "table2", "table3", "configs", "choice", "gap"]
 
 STANDING = ("item", "samples", "runs", "done", "failed", "missing", "pflop")

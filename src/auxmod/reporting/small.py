@@ -1,4 +1,4 @@
-"""Blocks of docs/research.md about the demo's small encoder, trained on a CPU, from results/."""
+"""Blocks about the demo's small encoder, trained on a CPU, from results/."""
 
 from __future__ import annotations
 
@@ -6,8 +6,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from auxmod.experiments import recipes
 from auxmod.files import read_lines
+from auxmod.reporting import render, results, tables
 from auxmod.reporting.blocks import markdown, over_seeds
+
+
+def headline(place: Path) -> str:
+    """The demo's methods over seeds, and where they were run."""
+    stored = results.read(place)
+    made = results.origins(stored, recipes.cells("headline"))
+    return f"{render.markdown(tables.build('headline', 'demo', stored))}\n- {made}: `auxmod reproduce headline`."
 
 
 def moduli(place: Path) -> str:

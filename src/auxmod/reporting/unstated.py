@@ -26,7 +26,7 @@ def setup(place: Path) -> str:
     names = ("pooling", "final_norm", "init", "clip")
     groups = grouped(_cells("setup", place), names)
     compared = {key: [cell for cell in cells if cell.difference is not None] for key, cells in groups.items()}
-    whole = {key: cells for key, cells in compared.items() if len(cells) == 4}
+    whole = {key: cells for key, cells in compared.items() if len(cells) == 2 * len(unstated.TELLING)}
     ranked = sorted((_distance(cells), key) for key, cells in whole.items())
     heads = [f"{cell.facts['embedding']} {cell.facts['method']} ({cell.paper})" for cell in next(iter(whole.values()))]
     rows = (
@@ -39,8 +39,8 @@ def setup(place: Path) -> str:
     )
     note = (
         f"The {SHOWN} nearest of {len(whole)} configurations; in brackets the paper's figures. Match accuracy (%), "
-        "token N = 8, q = 31 and angular N = 16, q = 97, 100K samples; the first seed. All of them: `auxmod table "
-        "setup`."
+        f"{' and '.join(problem(name, *size) for name, size in unstated.TELLING)}, 100K samples; the first seed. All: "
+        "`auxmod table setup`."
     )
     return f"{markdown(('configuration', *heads, 'mean distance'), rows)}\n\n{note}"
 

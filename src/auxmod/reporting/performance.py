@@ -1,0 +1,85 @@
+"""Blocks about speed and precision, from the benchmarks and the log in results/."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+from auxmod.files import read_lines
+from auxmod.reporting import bench_figure
+from auxmod.reporting.blocks import markdown
+
+BENCH = "bench-h200"
+"""The benchmark behind the pages, and its picture."""
+
+
+def speed(results: Path) -> str:
+    """What a training step costs, from `auxmod bench`."""
+    bench = json.loads((results / f"{BENCH}.json").read_text())
+    made, evaluation = bench["provenance"], bench["evaluation"]
+    rows = ([*row[:3], f"**{row[3]}**", *row[4:]] for row in bench_figure.costs(bench))
+    (precision, rate), *_ = bench["matrix_tflops"].items()
+    longest = max(row["prepare_seconds"] for row in bench["rows"])
+    note = (
+        f"{made['device']}, {precision} trunk, torch {made['torch']}, commit `{made['commit']}`; matrix products ran "
+        f"at {rate:.0f} TFLOP/s in the same run (`{made['command']}`, {made['date'][:10]}). Compiling and capturing "
+        f"took {longest:.0f} s at most, once a shape; evaluating a million samples at N = {evaluation['n']} takes "
+        f"{evaluation['seconds_per_million']:.1f} s."
+    )
+    return f"{markdown(bench_figure.COSTS, rows)}\n\n{note}\n\n{_methods(results / 'bench-methods-h200.json')}"
+
+
+def _methods(path: Path) -> str:
+    """How much longer a step of `auto` takes than one of `aux`."""
+    bench = json.loads(path.read_text())
+    made = bench["provenance"]
+    ratios = (f"{row['ratio']:.2f} times at N = {row['n']}, {row['members']} models" for row in bench["methods"])
+    return (
+        f"A step of `auto`, with Muon and all its moduli, takes longer than one of `aux`: {', '.join(ratios)} "
+        f"({made['device']}, commit `{made['commit']}`, `{made['command']}`)."
+    )
+
+
+def precision(results: Path) -> str:
+    """Accuracy of each precision over seeds, from a sweep."""
+    groups: dict[tuple[int, int, str], list[Any]] = {}
+    for row in read_lines(results / "precision-h200.jsonl"):
+        config = row["config"]
+        key = config["problem"]["n"], config["problem"]["q"], config["training"]["precision"]
+        groups.setdefault(key, []).append(row["scores"])
+    matches = {key: [100 * scores["match"] for scores in group] for key, group in groups.items()}
+    columns = ("case", "precision", "match accuracy (%)", "seeds", "less than fp32", "chance (%)")
+    rows = (
+        (
+            f"N = {n}, q = {q}",
+            name,
+            f"{statistics.fmean(values):.1f} ± {statistics.stdev(values):.1f}",
+            str(len(values)),
+            f"{statistics.fmean(matches[n, q, 'fp32']) - statistics.fmean(values):.2f}",
+            f"{100 * groups[n, q, name][0]['chance']:.1f}",
+        )
+        for (n, q, name), values in matches.items()
+    )
+    made = row["provenance"]
+    setting = f"{config['training']['samples']:,} samples, {config['training']['epochs']} epochs, "
+    setting += f"{config['model']['pooling']} pooling, init {config['model']['init']}, lr {config['training']['lr']:g}"
+    note = f"`aux`, {setting}; {row['scores']['samples']:,} test inputs; {made['device']}, commit `{made['commit']}`."
+    return f"{markdown(columns, rows)}\n\n{note} The spread is over seeds, which the precisions share."
+
+
+def log(results: Path) -> str:
+    """What was tried for speed."""
+    rows = (
+        (
+            row["tried"],
+            row["case"],
+            "–" if row["before"] is None else f"{row['before']:g}",
+            f"{row['after']:g}",
+            "kept" if row["kept"] else "dropped",
+            row["why"],
+        )
+        for row in read_lines(results / "speed-log.jsonl")
+    )
+    return markdown(("tried", "measured", "before", "after", "", "why"), rows)

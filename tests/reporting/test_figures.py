@@ -68,7 +68,7 @@ def test_the_heatmap_has_its_figures_its_hatching_and_the_box_of_rho(stored, dra
     absent = int(np.ma.getmaskarray(grid).sum())
     assert absent == len(axes.patches) > 0
     assert words(drawn["redbox"])[-1] == f"not run ({absent} of 81)"
-    inside = [(k, r) for k, r in recipes.GRID if 0.8 <= round(theory.rho((1, k), (1 - r, r)), 9) <= 1.2]
+    inside = [(k, r) for k, r in recipes.HEATMAP if 0.8 <= round(theory.rho((1, k), (1 - r, r)), 9) <= 1.2]
     edges = np.count_nonzero(np.isnan(heatmaps._outline()[0]))
     neighbours = {(k, round(10 * r)) for k, r in inside}
     assert edges == sum(

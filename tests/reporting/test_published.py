@@ -107,7 +107,7 @@ def test_the_recipes_have_the_tables_settings() -> None:
         assert wants.SIZES[embedding] == tuple(table)
     assert tuple(TABLE2) == recipes.LARGE_SIZES
     assert [(e, *size) for e, sizes in wants.SIZES.items() for size in sizes] == list(TABLE3)
-    assert len(recipes.GRID) == 81
+    assert len(recipes.HEATMAP) == 81
     assert len(recipes.SEARCHED) == 24
     assert presets.OUR_CHOICE.keys() == published.UNTUNED
 

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from auxmod.config import RunConfig
 from auxmod.errors import require
-from auxmod.experiments.presets import with_preset
+from auxmod.experiments.presets import GRID, with_preset
+from auxmod.experiments.ranges import expand
 from auxmod.experiments.unstated import finalists, knobs, longer, setup
 from auxmod.experiments.wants import HUGE, LARGE, SIZES, SMALL, VARIANTS, Wanted, wanted
 from auxmod.settings import build
@@ -26,9 +27,10 @@ LARGE_SIZES = tuple(itertools.product((16, 32, 64, 128), (257, 3329, 42899, 9742
 """The (N, q) of Table 2."""
 SWITCHES = {"norm": ("pre", "post"), "bias": (True, False), "init": ("0.02", "default"), "dropout": (0.0, 0.1)}
 """What the 16 configurations vary."""
-SEARCHED = tuple((k, r / 10) for k in range(4, 10) for r in range(1, 5))
+SEARCHED = tuple((cell["k"], cell["r"]) for cell in expand(GRID))
 """The (K, r) that the paper searched: those of Table 3."""
-GRID = tuple(dict.fromkeys([*SEARCHED, *((k, r / 10) for k in range(2, 11) for r in range(1, 10))]))
+KS, RS = range(2, 11), tuple(r / 10 for r in range(1, 10))
+HEATMAP = tuple(dict.fromkeys([*SEARCHED, *itertools.product(KS, RS)]))
 """The (K, r) of the heatmaps, the searched ones first."""
 
 
@@ -75,7 +77,7 @@ def grid(
     samples: Sequence[int] = (SMALL,),
     *,
     sizes: Mapping[str, Iterable[tuple[int, int]]] = SIZES,
-    pairs: Iterable[tuple[int, float]] = GRID,
+    pairs: Iterable[tuple[int, float]] = HEATMAP,
 ) -> Iterator[Wanted]:
     """Match accuracy over K and r: the pairs that the paper searched before the rest."""
     settings = [(size, embedding) for embedding in sizes for size in sizes[embedding]]

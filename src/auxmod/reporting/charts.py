@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from auxmod.experiments import presets
+from auxmod.experiments import presets, recipes
 from auxmod.problem import theory
 from auxmod.reporting import bench_figure, heatmaps, theory_figures
 from auxmod.reporting.looks import COLOURS
@@ -111,7 +111,7 @@ def rho() -> Chart:
         "hovertemplate": "K = %{x}, r = %{y}<br><b>ρ = %{z:.3f}</b><extra></extra>",
     }
     look |= {"colorscale": [[0, "#7fb0e3"], [0.5, "#f3f1ec"], [1, "#ee8f52"]], "zmin": 0.2, "zmax": 1.8}
-    return _over_pairs(theory_figures.rho_grid(), theory_figures.KS, theory_figures.RS, look)
+    return _over_pairs(theory_figures.rho_grid(), recipes.KS, recipes.RS, look)
 
 
 def wraps(n: int, q: int, k: int, r: float) -> Chart:

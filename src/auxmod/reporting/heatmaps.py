@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from auxmod.experiments import presets, recipes, wants
+from auxmod.experiments.recipes import KS, RS
 from auxmod.problem import theory
 from auxmod.reporting import results
 from auxmod.reporting.looks import INK, blank, gaps, halo
-from auxmod.reporting.theory_figures import KS, RS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -249,6 +249,6 @@ def _gap() -> Table:
 
 
 def _rho() -> Table:
-    pairs = sorted(recipes.GRID, key=lambda pair: (pair[1], pair[0]))
+    pairs = sorted(recipes.HEATMAP, key=lambda pair: (pair[1], pair[0]))
     cells = [Cell(facts={"k": k, "r": r, "metric": "rho"}, ours=theory.rho((1, k), (1 - r, r))) for k, r in pairs]
     return Table(item="rho", preset=None, down=("r",), across="k", cells=cells, ours="ρ", digits=3)

@@ -14,6 +14,7 @@ import numpy as np
 
 from auxmod.config import Fill
 from auxmod.errors import require
+from auxmod.experiments.recipes import KS, RS
 from auxmod.problem import laws, theory
 from auxmod.reporting import published
 from auxmod.reporting.looks import COLOURS, FAINT, INK, blank, clean, halo
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIZES = (2, 4, 8, 16, 32, 64, 128, 256)
-KS, RS = range(2, 11), [r / 10 for r in range(1, 10)]
 LEAST = 1e-3
 """Wrap counts that no method reaches with this probability are not drawn."""
 

@@ -19,7 +19,8 @@ import dependencies
 
 from auxmod.experiments.origin import commit
 from auxmod.files import write_json
-from auxmod.reporting.pages import markdown, replace_block
+from auxmod.reporting.blocks import markdown
+from auxmod.reporting.pages import replace_block
 
 ROOT = Path(__file__).parents[1]
 FILE, PAGE = ROOT / "results" / "reliability.json", ROOT / "docs" / "reliability.md"

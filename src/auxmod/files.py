@@ -72,6 +72,17 @@ def user_named(path: Path, flag: str = "--out") -> Iterator[None]:
         raise (OSError(sentence) if error.errno in FAULTS else UserError(sentence)) from None
 
 
+def check_free(path: Path | None, flag: str, force: bool) -> None:
+    """Refuse a file that could not be written: before minutes of measuring, not after them."""
+    if path is None:
+        return
+    require(path.parent.is_dir(), f"{flag} is {str(path)!r}, but there is no directory {str(path.parent)!r}: make it.")
+    require(not path.is_dir(), f"{flag} is {str(path)!r}, which is a directory: name a file.")
+    require(
+        force or not path.exists(), f"{path} exists already: choose another {flag}, or add --force to overwrite it."
+    )
+
+
 def write_json(path: Path, value: Any) -> None:
     """Readable JSON, written atomically."""
     write_bytes(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())

@@ -15,6 +15,8 @@ import pytest
 
 import made_up
 from auxmod.cli import main, reproduce
+from auxmod.cli.options import whole_numbers
+from auxmod.errors import UserError
 from auxmod.experiments import presets, recipes, wants
 from auxmod.experiments.store import result_row
 from auxmod.files import write_lines
@@ -224,6 +226,14 @@ def test_curves_are_run_and_drawn(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
         assert drawn == [("paper", "curves-paper.png"), ("best", "curves-best.png")]
         assert all(Path(file).exists() for _, file in drawn)
     assert cli("reproduce", "curves", "--dry-run")[0] == 0  # which draws nothing
+    assert json.loads(cli("reproduce", "curves", "--preset", "stated", "--format", "json")[1])[0]["preset"] == "stated"
+
+
+def test_thousands_may_be_written_short() -> None:
+    assert whole_numbers("8,100K,1.5M", "--samples") == (8, 100_000, 1_500_000)
+    for text in ("K", "1.2345K", "1e308M", "-3K", "1k"):
+        with pytest.raises(UserError, match="must be whole numbers"):
+            whole_numbers(text, "--samples")
 
 
 @pytest.mark.usefixtures("small_models")
@@ -271,17 +281,21 @@ def test_what_needs_no_runs_is_printed_at_once(cli: Cli) -> None:
         (["figure", "gap", "--out", "gap.jpg"], "gap.jpg does not end in .png, .svg or .pdf"),
         (["reproduce", "table1a", "--seeds", "0"], "--seeds is 0, but a cell needs at least 1"),
         (["reproduce", "table1a", "--n", "7"], "No cell of table1a is as --n, --q, --samples,"),
-        (["reproduce", "gap", "--n", "x"], "--n is 'x', but must be numbers"),
+        (["reproduce", "gap", "--n", "x"], "--n is 'x', but must be whole numbers"),
         (["reproduce", "table1a", "--q", "1.5"], "--q is '1.5', but must be whole numbers"),
         (
             ["reproduce", "table1a", "--n", "0"],
-            "--n is '0', but must be whole numbers of at least 1, such as --n 8,16.",
+            "--n is '0', but must be whole numbers of at least 1, such as --n 8,16 (100K is 100,000).",
         ),
         (["reproduce", "table2", "--out", "a.png"], "--out draws a figure, but table2 has none"),
         (["reproduce", "table1b", "--samples", "60", "--out", "a.png"], "leave out --samples, or --out"),
         (["reproduce", "table1b", "--out", "mine.png", "--preset", "best"], "mine.png exists already: choose another"),
         (["reproduce", "curves"], "curves-best.png exists already: choose another --out, or add --force"),
         (["reproduce", "all", "--out", "both"], "both/grid-paper.png exists already: choose another --out"),
+        (["reproduce", "all", "--out", "mine.png"], "but 'mine.png' is a file: choose another --out"),
+        (["reproduce", "gap", "--out", "none.png", "--force"], "'none.png', which is a directory: name a file"),
+        (["reproduce", "table1a", "--out", "."], ". does not end in .png, .svg or .pdf"),
+        (["reproduce", "table1a", "--out", "a.txt", "--dry-run"], "a.txt does not end in .png, .svg or .pdf"),
         (["figure", "all"], "figures/rho.png exists already: choose another --out, or add --force"),
         (["reproduce", "gap", "--n", "7"], "gap needs no runs, so that there are none to choose"),
         (["reproduce", "headline", "--samples", "500"], "headline has no other number of samples than its own"),
@@ -297,6 +311,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(cli: Cli, arguments: list[str
     for name in ("curves-best.png", "mine.png", "both/grid-paper.png", "figures/rho.png"):
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text("mine")
+    Path("none.png").mkdir()
     code, out, error = cli(*arguments)
     assert (code, out) == (2, "")
     assert words in error

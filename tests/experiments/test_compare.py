@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from auxmod.experiments.compare import CASE, compare
+from auxmod.experiments.compare import compare
 from auxmod.experiments.space import DEFAULT
 from tiny import SETTINGS
 
@@ -39,7 +39,16 @@ def test_another_embedding_or_preset_in_the_same_place_is_compared_too(tmp_path:
         settings = GIVEN | {"embedding": embedding}
         rows[embedding, preset] = compare([(4, 7)], settings, tmp_path, CPU, **OPTIONS, ways=WAYS, preset=preset)
     for (embedding, preset), made in rows.items():
-        assert [tuple(row[name] for name in CASE) for row in made] == [(embedding, preset, 4, 7, way) for way in WAYS]
+        told = [(row["embedding"], row["preset"], row["n"], row["q"], row["way"]) for row in made]
+        assert told == [(embedding, preset, 4, 7, way) for way in WAYS]
         again = GIVEN | {"embedding": embedding}
         assert compare([(4, 7)], again, tmp_path, CPU, **OPTIONS, ways=WAYS, preset=preset) == made
     assert len((tmp_path / "compare.jsonl").read_text().splitlines()) == 6
+
+
+def test_other_settings_or_seeds_in_the_same_place_are_compared_too(tmp_path: Path) -> None:
+    (first,) = compare([(4, 7)], GIVEN, tmp_path, CPU, **OPTIONS, ways=("fixed",))
+    (longer,) = compare([(4, 7)], GIVEN | {"epochs": 2}, tmp_path, CPU, **OPTIONS, ways=("fixed",))
+    (more,) = compare([(4, 7)], GIVEN, tmp_path, CPU, **OPTIONS | {"seeds": (1, 2, 3)}, ways=("fixed",))
+    assert (first["seeds"], longer["seeds"], more["seeds"]) == (2, 2, 3)
+    assert len({first["setup"], longer["setup"], more["setup"]}) == 3

@@ -111,3 +111,9 @@ def test_past_the_paper_methods_are_compared_at_equal_samples_and_steps() -> Non
     runs = cells("beyond")
     assert {run.seed for run in runs} == {0, 1, 2}
     assert len(runs) == len(set(runs)) == 3 * 3 * 9 + 3 * 23  # one pair of each grid is aux's own
+
+
+def test_what_has_its_own_number_of_samples_has_no_other() -> None:
+    with pytest.raises(UserError, match="no other number of samples than its own"):
+        cells("headline", samples=(500,))
+    assert len(cells("headline")) == 9

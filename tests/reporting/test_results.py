@@ -10,7 +10,7 @@ import pytest
 
 import made_up
 from auxmod.errors import UserError
-from auxmod.experiments import catalogue, recipes
+from auxmod.experiments import catalogue, recipes, store
 from auxmod.experiments.store import Run, result_row
 from auxmod.files import write_lines
 from auxmod.problem.metrics import chance
@@ -106,6 +106,21 @@ def test_a_damaged_file_in_a_directory_is_refused_and_not_passed_over(first: byt
         results.read(tmp_path)
 
 
+def test_a_row_whose_configuration_lost_its_name_is_refused_too(tmp_path: Path) -> None:
+    row = made_up.row(tiny())
+    write_lines(tmp_path / "a.jsonl", [{"confi": row.pop("config"), **row}, made_up.row(tiny(seed=1))])
+    with pytest.raises(UserError, match=r"Line 1 of .*a\.jsonl"):
+        results.read(tmp_path)
+
+
+def test_what_is_no_run_is_called_so(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").mkdir()
+    assert results.read(tmp_path) == {}
+    (tmp_path / "x.jsonl" / "result.json").write_text("{}")
+    with pytest.raises(UserError, match=r"x\.jsonl is not a run: it has no config\.json"):
+        results.read(tmp_path)
+
+
 def test_why_a_run_directory_failed_is_kept(tmp_path: Path) -> None:
     Run.create(tmp_path / "run", tiny()).finish({"failed": "The loss stopped being finite."})
     (row,) = results.find(results.read(tmp_path), tiny())
@@ -168,10 +183,10 @@ def test_a_place_that_is_not_there_and_a_row_without_its_figure_are_refused(tmp_
 def test_a_file_that_cannot_be_opened_is_a_sentence(tmp_path: Path, monkeypatch) -> None:
     write_lines(tmp_path / "a.jsonl", [made_up.row(tiny())])
 
-    def refuse(path: Path) -> bool:
+    def refuse(path: Path, *_: object) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(results, "holds_results", refuse)
+    monkeypatch.setattr(store, "open", refuse, raising=False)
     with pytest.raises(UserError, match=r"a\.jsonl cannot be read \(Permission denied\)"):
         results.read(tmp_path)
 

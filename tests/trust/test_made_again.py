@@ -11,7 +11,7 @@ from auxmod.reporting import results
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_cell_of_the_repository_made_again_agrees_within_the_spread_of_its_seeds(tmp_path: Path) -> None:
+def test_a_cell_of_the_repository_made_again_agrees_within_the_noise_of_its_seeds(tmp_path: Path) -> None:
     (run,) = (want.run for want in recipes.headline() if want.variant == "aux")
     stored = results.collect(results.read(ROOT / "results"), run)
     place = tmp_path / "again.jsonl"

@@ -9,8 +9,7 @@ from cyclopts import Parameter
 
 from auxmod.cli.display import console, print_json, table
 from auxmod.cli.options import Device, Json, whole_numbers
-from auxmod.errors import require
-from auxmod.files import write_json
+from auxmod.files import check_free, write_json
 
 COLUMNS = ("case", "ms/step/member", "×compile+AMP", "×eager", "TFLOP/s", "of peak", "×floor", "memory", "compile s")
 
@@ -52,17 +51,6 @@ def bench(
     if json:
         return print_json(result)
     _show(result)
-
-
-def check_free(path: Path | None, flag: str, force: bool) -> None:
-    """Refuse a file that could not be written: before minutes of measuring, not after them."""
-    if path is None:
-        return
-    require(path.parent.is_dir(), f"{flag} is {str(path)!r}, but there is no directory {str(path.parent)!r}: make it.")
-    require(not path.is_dir(), f"{flag} is {str(path)!r}, which is a directory: name a file.")
-    require(
-        force or not path.exists(), f"{path} exists already: choose another {flag}, or add --force to overwrite it."
-    )
 
 
 def _show(result: dict[str, Any]) -> None:

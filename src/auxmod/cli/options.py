@@ -11,7 +11,6 @@ import dataclasses
 import functools
 import inspect
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin, get_type_hints
@@ -161,18 +160,18 @@ def numbers(text: str, flag: str) -> tuple[float, ...]:
     return tuple(v for v in values if v is not None)
 
 
+UNITS = {"K": 1e3, "M": 1e6}
+
+
 def whole_numbers(text: str | None, flag: str) -> tuple[int, ...]:
     """8,100_000 or 8,100K → (8, 100000); nothing → ()."""
-    values = () if text is None else numbers(re.sub(r"(?<=\d)[KM]\b", _thousands, text), flag)
-    require(
-        all(v == int(v) >= 1 for v in values),
-        f"{flag} is {text!r}, but must be whole numbers of at least 1, such as {flag} 8,16.",
-    )
-    return tuple(map(int, values))
-
-
-def _thousands(letter: re.Match[str]) -> str:
-    return {"K": "000", "M": "000000"}[letter[0]]
+    parts = [part.strip() for part in text.split(",")] if text is not None else []
+    units = [UNITS.get(part[-1:], 1.0) for part in parts]
+    values = [number(part[:-1] if unit > 1 else part) for part, unit in zip(parts, units, strict=True)]
+    whole = [None if v is None else number(round(v * unit, 6)) for v, unit in zip(values, units, strict=True)]
+    sentence = f"{flag} is {text!r}, but must be whole numbers of at least 1, such as {flag} 8,16 (100K is 100,000)."
+    require(all(value is not None and value == int(value) >= 1 for value in whole), sentence)
+    return tuple(int(value) for value in whole if value is not None)
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

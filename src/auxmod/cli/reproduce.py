@@ -164,7 +164,11 @@ def reproduce(
     ] = None,
     out: Annotated[
         Path | None,
-        Parameter(help="Draw the item's figure into this file, one for each preset; of all, a directory.", group=RUN),
+        Parameter(
+            help="Draw the item's figure into this file, one for each preset; of all, a directory. "
+            "[default: of curves, curves.png; of others, none]",
+            group=RUN,
+        ),
     ] = None,
     force: Annotated[Force, Parameter(group=RUN)] = False,
     device: Device = "auto",
@@ -188,7 +192,7 @@ def reproduce(
     picture = out or (Path("curves.png") if item == "curves" and not samples else None)
     pictures = _pictures(item, PRESETS[preset], picture) if picture else []
     require(not (picture and samples), "--out draws the paper's numbers of samples: leave out --samples, or --out.")
-    _check_free([] if dry_run else pictures, force)
+    _check_free(pictures, force or dry_run)
     place, counts = results or default_place(), whole_numbers(samples, "--samples")
     runs = _runs(item, PRESETS[preset], seeds, counts, only or Only())
     if dry_run:
@@ -196,10 +200,10 @@ def reproduce(
     common = Common(device=device, retry_failed=retry_failed, quiet=quiet)
     failed = sum(_run(name, cells, place, common) for name, cells in runs.items())
     stored = _stored(place)
-    drawn = _draw(pictures, stored)
     if item in (*TITLES, "all"):
         show_tables(tables.tables(item, PRESETS[preset], stored, counts), "json" if json else format)
-    elif json:
+    drawn = _draw(pictures, stored)
+    if item not in (*TITLES, "all") and (json or format == "json"):
         display.print_json(drawn)
     for each in drawn:
         display.console(stderr=True).print(f"drawn: {each['figure']}", markup=False)
@@ -280,13 +284,16 @@ class Picture(NamedTuple):
 
 def _pictures(item: str, presets: Sequence[str], out: Path) -> list[Picture]:
     """The figures of an item: one for each preset in which it differs; of `all`, each of them in a directory."""
-    from auxmod.experiments.recipes import with_presets
+    from auxmod.experiments.recipes import differs_by_preset
     from auxmod.reporting.figures import FIGURES
+    from auxmod.reporting.looks import check_name
 
     require(item in (*FIGURES, "all"), f"--out draws a figure, but {item} has none; those: {', '.join(FIGURES)}, all.")
+    if item != "all":
+        check_name(out)
     found = []
     for name in FIGURES if item == "all" else (item,):
-        path, own = out / f"{name}.png" if item == "all" else out, presets if with_presets(name) else presets[:1]
+        path, own = out / f"{name}.png" if item == "all" else out, presets if differs_by_preset(name) else presets[:1]
         named = (path.with_stem(f"{path.stem}-{preset}") if len(own) > 1 else path for preset in own)
         found += [Picture(name, preset, file) for preset, file in zip(own, named, strict=True)]
     return found
@@ -298,17 +305,20 @@ def _check_free(pictures: Sequence[Picture], force: bool) -> None:
 
     for _, _, path in pictures:
         check_name(path)
+        made = next(folder for folder in path.parents if folder.exists())
+        require(made.is_dir(), f"--out is {str(path)!r}, but {str(made)!r} is a file: choose another --out.")
+        require(not path.is_dir(), f"--out is {str(path)!r}, which is a directory: name a file.")
         free = force or not path.exists()
         require(free, f"{path} exists already: choose another --out, or add --force to redraw it.")
 
 
 def _draw(pictures: Sequence[Picture], stored: Index) -> list[dict[str, Any]]:
     """Draw them; what was drawn, in which preset, where."""
-    from auxmod.experiments.recipes import with_presets
+    from auxmod.experiments.recipes import differs_by_preset
     from auxmod.reporting import figures, looks
 
     drawn = []
     for item, preset, path in pictures:
         looks.save(figures.draw(item, preset, stored), path)
-        drawn.append({"item": item, "preset": preset if with_presets(item) else None, "figure": str(path)})
+        drawn.append({"item": item, "preset": preset if differs_by_preset(item) else None, "figure": str(path)})
     return drawn

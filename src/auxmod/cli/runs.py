@@ -8,13 +8,13 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from auxmod.cli.bench import check_free
 from auxmod.cli.display import COLOURS, console, line_chart, mapping, percent, print_json, table, verbatim
 from auxmod.cli.options import SWITCH, Json
 from auxmod.errors import require
 from auxmod.experiments import catalogue
 from auxmod.experiments.catalogue import Entry
 from auxmod.experiments.store import FILES, Run, is_leftover
+from auxmod.files import check_free
 
 app = App(
     name="runs",

@@ -85,7 +85,7 @@ def find(store: Path) -> tuple[list[Entry], list[str]]:
 
 def read_run(path: Path) -> Entry:
     """A run directory, as a row of a results file has it."""
-    run = Run(path)
+    run = Run.open(path)
     config, outcome = run.config, run.outcome
     row: dict[str, Any] = {"config": config.to_dict(), "hash": config.hash}
     row |= {"provenance": run.provenance, "curve": run.curve()}

@@ -29,13 +29,11 @@ from auxmod.experiments.search import Plan, run_search
 from auxmod.experiments.store import rows_of
 from auxmod.experiments.study import opened, summary
 from auxmod.experiments.sweep import run_sweep
-from auxmod.files import append_line, read_lines
+from auxmod.files import append_line, json_line, read_lines, sha256
 from auxmod.problem import theory
 
 FIXED = {"k": 4, "r": 0.3}
 """What is used where nothing is chosen."""
-CASE = ("embedding", "preset", "n", "q", "way")
-"""What tells rows apart: one that is there in all of it is not made again."""
 Settings = Mapping[str, Any]
 Choice = tuple[dict[str, Any], float, float | None]
 """What a way settles on, what that cost in whole runs, and the held-out accuracy it saw."""
@@ -57,15 +55,17 @@ def compare(
     place = Path(place)
     place.mkdir(parents=True, exist_ok=True)
     out = place / "compare.jsonl"
-    there = {tuple(row[name] for name in CASE): row for row in (read_lines(out) if out.exists() else [])}
-    rows = []
+    there = {(row.get("setup"), row["way"]): row for row in (read_lines(out) if out.exists() else [])}
+    rows: list[dict[str, Any]] = []
     for n, q in problems:
         base = {**settings, "n": n, "q": q}
-        case = (resolved(base | FIXED, preset).model.embedding, preset, n, q)
+        usual = resolved(base | FIXED, preset)
+        setup = sha256(json_line([usual.hash, grid, list(seeds)]))[:12]  # of one that is there a row is not made again
+        case = {"embedding": usual.model.embedding, "preset": preset, "n": n, "q": q, "setup": setup}
         choosers = _choosers(base, preset, place / f"n{n}-q{q}", device, grid, members)
         for way in ways:
-            if (*case, way) in there:
-                rows.append(there[*case, way])
+            if (setup, way) in there:
+                rows.append(there[setup, way])
                 continue
             chosen, cost, seen = choosers[way]()
             final = [resolved(base | chosen | {"seed": seed}, preset) for seed in seeds]
@@ -73,10 +73,8 @@ def compare(
             match = [row["scores"]["match"] for row in trained if "scores" in row]
             mean, std = statistics.fmean(match) if match else None, statistics.stdev(match) if match[1:] else None
             figures = {"match": mean, "std": std, "seeds": len(match), "provenance": trained[0]["provenance"]}
-            row: dict[str, Any] = dict(zip(CASE, (*case, way), strict=True))
-            row |= {"choice": chosen, "cost": cost, "validation": seen} | figures
-            append_line(out, row)
-            rows.append(row)
+            rows.append({**case, "way": way, "choice": chosen, "cost": cost, "validation": seen, **figures})
+            append_line(out, rows[-1])
     return rows
 
 

@@ -178,6 +178,7 @@ class Recipe:
 
     def __call__(self, preset: str, samples: Sequence[int] = ()) -> Iterator[Wanted]:
         """What it wants in a preset, at its own numbers of samples or at these."""
+        require(self.samples or not samples, "It has no other number of samples than its own: leave out --samples.")
         sizes = {"samples": samples} if samples else {}
         return self.wants(preset, **sizes) if self.presets else self.wants(**sizes)
 
@@ -201,7 +202,7 @@ RECIPES = {
 """By name, in the order in which they should be run."""
 
 
-def with_presets(item: str) -> bool:
+def differs_by_preset(item: str) -> bool:
     """Whether an item's runs depend on the preset; what needs no runs does not."""
     return item in RECIPES and RECIPES[item].presets
 

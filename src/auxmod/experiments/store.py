@@ -1,4 +1,4 @@
-"""Where results live: run directories, and results files of one JSON line a finished run.
+"""Where results live: run directories, and results files of one JSON line for each run that ended.
 
 Standard library only, so that tables and reports need no torch. A results file may be appended to by several
 processes at once: each append happens under a lock on the file itself, which ends with the process that holds it.
@@ -297,7 +297,7 @@ def read_results(path: Path) -> list[dict[str, Any]]:
 
 
 def supersedes(row: Mapping[str, Any], known: Mapping[str, Any] | None) -> bool:
-    """Whether a row counts in place of one known before of the same run: the later one does, but not a failure."""
+    """Whether a row counts in place of one known before of the same run: the later does, but no failure for figures."""
     return "scores" in row or known is None or "scores" not in known
 
 
@@ -308,7 +308,7 @@ def holds_results(path: Path) -> bool:
             row = parse(file.readline())
     except (OSError, ValueError):
         return path.name != METRICS
-    return isinstance(row, dict) and "config" in row
+    return isinstance(row, dict) and not row.keys().isdisjoint(("config", "hash"))
 
 
 def rows_of(configs: Iterable[RunConfig], path: Path) -> list[dict[str, Any]]:

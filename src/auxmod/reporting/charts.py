@@ -23,7 +23,7 @@ CYCLE = [[i / 5, shade] for i, shade in enumerate(("#3b6fb6", "#2a9d8f", "#c2a83
 BRIGHT = [[i / 4, shade] for i, shade in enumerate(("#b7a9de", "#86a8dc", "#4db6ac", "#84d170", "#fde725"))]
 """As viridis, but light throughout: dark figures can be read on all of it."""
 TICKS = [0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300]
-BLUES = ("#9ecae1", "#7fb8da", "#5ba3cf", "#3b8bc2", "#2f74b5", "#3558a0")
+BLUES = ("#9ecae1", "#7fb8da", "#6aadd5", "#5ba3cf", "#3b8bc2", "#2f74b5", "#3558a0")
 
 
 def chart(traces: Sequence[Mapping[str, Any]], *, x: str = "", y: str = "", **layout: Any) -> Chart:

@@ -66,8 +66,8 @@ def _paces(preset: str, embedding: str, size: tuple[int, int]) -> list[dict[str,
 
 
 def _lines(axes: Axes, stored: results.Index, paces: Mapping[str, Mapping[str, RunConfig]]) -> None:
-    """Each run's mean over seeds, the seeds faint behind it; what is not run is named."""
-    absent = []
+    """Each run's mean over seeds, the seeds faint behind it; what is not run or has failed is named."""
+    absent: dict[str, list[str]] = {}
     for (name, runs), dashes in zip(paces.items(), ("-", DASHED), strict=False):
         for variant, run in runs.items():
             style: dict[str, Any] = {"color": COLOURS[variant], "linestyle": dashes}
@@ -75,12 +75,15 @@ def _lines(axes: Axes, stored: results.Index, paces: Mapping[str, Mapping[str, R
                 axes.plot(*zip(*seed, strict=True), linewidth=0.8, alpha=0.35, **style)
             mean = results.mean_curve(stored, run)
             axes.plot([step for step, _ in mean], [share for _, share in mean], linewidth=2.2, **style)
-            absent += [] if mean else [f"{variant}, {name}" if name else variant]
+            if not mean:
+                said = "failed" if results.failures(stored, [run]) else "not run"
+                absent.setdefault(said, []).append(f"{variant}, {name}" if name else variant)
             axes.axhline(results.chance(run), zorder=0, **CHANCE)
             axes.set(ylim=(0, 102), xlim=(0, run.training.steps))
     if absent:
         look: dict[str, Any] = {"title_fontsize": 8.5, "edgecolor": "none", "framealpha": 0.9}
-        note = axes.legend([], [], title="not run:\n" + "\n".join(absent), loc="best", **look)  # clear of the lines
+        words = "\n".join("\n".join((f"{said}:", *names)) for said, names in absent.items())
+        note = axes.legend([], [], title=words, loc="best", **look)  # clear of the lines
         note.get_title().set_color(FAINT)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
     clean(axes)

@@ -1,7 +1,7 @@
 """Results as they lie in files, found again by what was run: a cell of a table is a run for any seed.
 
 A results file has one JSON line a finished run (`store.result_row`); a directory of them is read whole, as is a
-directory of run directories. Where a run is there twice, the later line counts.
+directory of run directories. Where a run is there twice, `store.supersedes` says which row counts.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _sources(place: Path) -> list[Path]:
     """Results files and finished runs, in the order of their names; logs of other things are passed over."""
     if not place.is_dir():
         return [place] if place.exists() else []
-    files = (path for path in place.glob("*.jsonl") if holds_results(path))
+    files = (path for path in place.glob("*.jsonl") if path.is_file() and holds_results(path))
     return sorted([*files, *(result.parent for result in place.glob(f"**/{RESULT}"))])
 
 

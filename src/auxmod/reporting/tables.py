@@ -15,7 +15,7 @@ from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments import recipes, wants
 from auxmod.experiments.presets import with_preset
-from auxmod.experiments.recipes import RECIPES, at_samples, with_presets
+from auxmod.experiments.recipes import RECIPES, at_samples, differs_by_preset
 from auxmod.experiments.wants import Wanted
 from auxmod.problem import theory
 from auxmod.reporting import published, results
@@ -39,7 +39,7 @@ def tables(item: str, presets: Sequence[str], stored: results.Index, samples: Se
     return [
         build(name, preset, stored, samples)
         for name in at_samples(TITLES if item == "all" else (item,), samples)
-        for preset in (presets if with_presets(name) else presets[:1])
+        for preset in (presets if differs_by_preset(name) else presets[:1])
     ]
 
 
@@ -72,7 +72,7 @@ def _of_runs(item: str, preset: str, stored: results.Index, samples: Sequence[in
     if across == "k":
         embeddings = list(wants.SIZES)
         cells.sort(key=lambda cell: (embeddings.index(cell.facts["embedding"]), *values(cell, "n", "q", "r", "k")))
-    named, notes = (preset, None) if with_presets(item) else (None, 1)  # what is said of all its runs, they share
+    named, notes = (preset, None) if differs_by_preset(item) else (None, 1)  # what is said of all its runs, they share
     said = list(_notes(asked, cells, across))[:notes]
     return Table(item=item, preset=named, down=down, across=across, cells=cells, notes=said)
 
@@ -162,7 +162,7 @@ def _cell(
 
 def _notes(asked: Sequence[Wanted], cells: Sequence[Cell], across: str) -> Iterator[str]:
     done = sum(cell.ours is not None for cell in cells)
-    over = {"statistic": "over the pairs (K, r), of the first seed", "k": "mean over seeds"}
+    over = {"statistic": "the first seed; over the pairs (K, r)", "k": "mean over seeds"}
     yield f"{done} of {len(cells)} cells run. Ours: {over.get(across, 'mean ± standard deviation (seeds)')}."
     yield from _settings(asked)
     compared = [cell for cell in cells if cell.difference is not None and cell.facts["metric"] != "gain"]
@@ -206,14 +206,14 @@ def _spreads(asked: Iterable[Wanted], stored: results.Index) -> Iterator[Cell]:
 def _spread(setting: Facts, group: Sequence[Wanted], stored: results.Index) -> Iterator[Cell]:
     """The baseline; least, mean and greatest accuracy over all the pairs; and the mean's gain over the baseline.
 
-    The pairs are compared by their first seed. Of a grid that was run in part, the spread would mislead: it counts as
+    All of them of the first seed. Of a grid that was run in part, the spread would mislead: it counts as
     not run, or as failed where a pair did.
     """
     (baseline,) = (want.run for want in group if want.variant == "sparse")
     facts = setting | {"method": "sparse", "metric": "match"}
-    base = _cell(facts | {"statistic": "sparse"}, _of_table3(facts), stored, baseline)
-    yield base
     first = results.first_seeds(stored)
+    base = _cell(facts | {"statistic": "sparse"}, _of_table3(facts), first, baseline)
+    yield base
     pairs = [results.collect(first, want.run) for want in group if want.variant == "aux"]
     means = [found.mean for found in pairs if found and found.mean is not None]
     failed = sum(found.failed for found in pairs if found)

@@ -41,10 +41,14 @@ def figures(n: int, q: int, moduli: theory.Moduli, weights: theory.Weights, fill
 # ---- the gap bound ----------------------------------------------------------------------------------------
 
 
-def gap_curves(moduli: Sequence[int] = (5, 17, 47, 113, 433, 3329)) -> tuple[list[int], dict[int, list[float]]]:
+MODULI = (5, 17, 23, 47, 113, 433, 3329)
+"""The paper's in its Figure 1a and Table 4, and larger ones."""
+
+
+def gap_curves() -> tuple[list[int], dict[int, list[float]]]:
     """Numbers of terms, and (1−1/q)^N at each of them for several q."""
     sizes = [int(n) for n in np.unique(np.geomspace(1, SIZES[-1], 60).round().astype(int))]
-    return sizes, {q: [theory.gap_bound(n, q) for n in sizes] for q in moduli}
+    return sizes, {q: [theory.gap_bound(n, q) for n in sizes] for q in MODULI}
 
 
 def gap_figure() -> Figure:
@@ -53,9 +57,9 @@ def gap_figure() -> Figure:
     from matplotlib import colormaps  # after `blank`, which has the sentence for where it is missing
 
     left, right = figure.subplots(1, 2, sharex=True)
-    moduli, between = (5, 17, 23, 47, 113, 433, 3329), np.geomspace(1, SIZES[-1], 200)
-    shades = colormaps["Blues"](np.linspace(0.4, 1.0, len(moduli)))
-    for q, shade, height in zip(moduli, shades, itertools.cycle((0.56, 0.28)), strict=False):
+    between = np.geomspace(1, SIZES[-1], 200)
+    shades = colormaps["Blues"](np.linspace(0.4, 1.0, len(MODULI)))
+    for q, shade, height in zip(MODULI, shades, itertools.cycle((0.56, 0.28)), strict=False):
         values = (1 - 1 / q) ** between
         left.plot(between, values, color=shade, linewidth=2)
         _label_line(left, between, values, f"q = {q}", shade, height)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from auxmod.errors import UserError
@@ -53,6 +55,15 @@ def number(text: Any) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return value if math.isfinite(value) else None
+
+
+_SHORT = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([KM])")
+
+
+def longhand(text: str) -> str:
+    """100K → 100000, 1.5M → 1500000; what is not written short, as it is."""
+    short = _SHORT.fullmatch(text)
+    return f"{(Decimal(short[1]) * {'K': 1_000, 'M': 1_000_000}[short[2]]).normalize():f}" if short else text
 
 
 def listed(values: tuple[float, ...]) -> str:

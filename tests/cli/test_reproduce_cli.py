@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from cyclopts import Token
 
 import made_up
 from auxmod.cli import main, reproduce
-from auxmod.cli.options import whole_numbers
+from auxmod.cli.options import whole, whole_numbers
 from auxmod.errors import UserError
 from auxmod.experiments import presets, recipes, wants
 from auxmod.experiments.store import result_row
@@ -231,6 +232,7 @@ def test_curves_are_run_and_drawn(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_thousands_may_be_written_short() -> None:
     assert whole_numbers("8,100K,1.5M", "--samples") == (8, 100_000, 1_500_000)
+    assert whole(int, [Token(value="100K")]) == 100_000
     for text in ("K", "1.2345K", "1e308M", "-3K", "1k"):
         with pytest.raises(UserError, match="must be whole numbers"):
             whole_numbers(text, "--samples")

@@ -150,3 +150,9 @@ def test_a_file_that_is_none_is_a_sentence(tmp_path: Path, content: str, words: 
         read_tables(path)
     with pytest.raises(UserError, match="cannot be read"):
         read_tables(tmp_path / "none.toml")
+
+
+def test_thousands_and_millions_may_be_written_short() -> None:
+    assert [cell["samples"] for cell in expand({"samples": "100K,1.5M"})] == [100_000, 1_500_000]
+    with pytest.raises(UserError, match="must be whole numbers"):
+        expand({"samples": "1.2345K"})

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin, get_type_
 from cyclopts import Group, Parameter, Token
 
 from auxmod import config as config_module
-from auxmod.checked import number
+from auxmod.checked import longhand, number
 from auxmod.config import GROUPS
 from auxmod.errors import require
 from auxmod.files import read_toml
@@ -58,9 +58,9 @@ def _field_docs(name: str) -> dict[str, str]:
 
 
 def whole(_: Any, tokens: Sequence[Token]) -> int:
-    """A whole number as it was typed, 100_000 too: a fraction is refused, never rounded."""
+    """A whole number as it was typed, 100_000 and 100K too: a fraction is refused, never rounded."""
     try:
-        return int(tokens[0].value)
+        return int(longhand(tokens[0].value))
     except ValueError:
         raise ValueError(f"{tokens[0].value!r} is not a whole number.") from None
 
@@ -160,18 +160,12 @@ def numbers(text: str, flag: str) -> tuple[float, ...]:
     return tuple(v for v in values if v is not None)
 
 
-UNITS = {"K": 1e3, "M": 1e6}
-
-
 def whole_numbers(text: str | None, flag: str) -> tuple[int, ...]:
     """8,100_000 or 8,100K → (8, 100000); nothing → ()."""
-    parts = [part.strip() for part in text.split(",")] if text is not None else []
-    units = [UNITS.get(part[-1:], 1.0) for part in parts]
-    values = [number(part[:-1] if unit > 1 else part) for part, unit in zip(parts, units, strict=True)]
-    whole = [None if v is None else number(round(v * unit, 6)) for v, unit in zip(values, units, strict=True)]
+    values = [number(longhand(part.strip())) for part in text.split(",")] if text is not None else []
     sentence = f"{flag} is {text!r}, but must be whole numbers of at least 1, such as {flag} 8,16 (100K is 100,000)."
-    require(all(value is not None and value == int(value) >= 1 for value in whole), sentence)
-    return tuple(int(value) for value in whole if value is not None)
+    require(all(value is not None and value == int(value) >= 1 for value in values), sentence)
+    return tuple(int(value) for value in values if value is not None)
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@
 | `0.1:0.4:0.1`       | 0.1, 0.2, 0.3, 0.4, in exact decimals                             |
 | `9:3:-2`            | 9, 7, 5, 3                                                        |
 | `8,16,32`, `0:2,10` | a list, of values and ranges alike                                |
+| `100K,1M`           | 100000 and 1000000                                                |
 | `1,2,4;1,8`         | for `moduli` and `weights`, which are lists already: two of them  |
 
 A file (TOML) says the same with the same names; its values may be numbers, lists or such text. Tables `[[cells]]`
@@ -21,7 +22,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
-from auxmod.checked import flag
+from auxmod.checked import flag, longhand
 from auxmod.config import GROUPS
 from auxmod.errors import require
 from auxmod.files import read_toml
@@ -163,7 +164,7 @@ def _lists(name: str, given: Any) -> list[Any]:
 
 def _number(name: str, text: str, whole: str) -> Decimal:
     try:
-        number = Decimal(text.strip())
+        number = Decimal(longhand(text.strip()))
     except InvalidOperation:
         number = Decimal("nan")
     allowed = "a number, a list such as 4,6 or a range such as 4:9"

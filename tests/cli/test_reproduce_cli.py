@@ -15,7 +15,7 @@ import pytest
 from cyclopts import Token
 
 import made_up
-from auxmod.cli import main, reproduce
+from auxmod.cli import main, reproduce, shown
 from auxmod.cli.options import whole, whole_numbers
 from auxmod.errors import UserError
 from auxmod.experiments import presets, recipes, wants
@@ -43,12 +43,12 @@ def cli(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
 
 
 def test_the_items_are_those_there_are() -> None:
-    assert set(get_args(reproduce.TableItem)) == {*TITLES, "all"}
+    assert set(get_args(shown.TableItem)) == {*TITLES, "all"}
     assert set(get_args(reproduce.Method)) == set(wants.VARIANTS)
-    assert set(get_args(reproduce.FigureItem)) == {*figures.FIGURES, "all"}
+    assert set(get_args(shown.FigureItem)) == {*figures.FIGURES, "all"}
     assert set(get_args(reproduce.Item)) == {*recipes.RECIPES, "gap", "rho", "all"}
-    assert get_args(reproduce.PublishedTable) == published.TABLES
-    assert get_args(reproduce.Format) == render.FORMATS
+    assert get_args(shown.PublishedTable) == published.TABLES
+    assert get_args(shown.Format) == render.FORMATS
 
 
 @pytest.mark.parametrize(

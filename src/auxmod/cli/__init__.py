@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Group, Parameter
 
 from auxmod import __version__
-from auxmod.cli import bench, demo, evaluate, grid, report, reproduce, runs, search, serve, sweep, theory, train
+from auxmod.cli import bench, demo, evaluate, grid, report, reproduce, runs, search, serve, shown, sweep, theory, train
 from auxmod.cli.display import console
 from auxmod.errors import UserError
 
@@ -29,7 +29,7 @@ COMMANDS = {
     "One model": (demo.demo, train.train, evaluate.evaluate, evaluate.predict, evaluate.data),
     "Many models": (sweep.sweep, grid.grid, search.search),
     "Looking at them": (runs.app, report.view, report.report, serve.serve),
-    "The paper": (theory.theory, reproduce.reproduce, reproduce.table, reproduce.figure, reproduce.published),
+    "The paper": (theory.theory, reproduce.reproduce, shown.table, shown.figure, shown.published),
     "Speed": (bench.bench,),
 }
 """Every command, by the heading under which the help lists it."""

@@ -1,6 +1,6 @@
 """Results as they lie in files, found again by what was run: a cell of a table is a run for any seed.
 
-A results file has one JSON line a finished run (`store.result_row`); a directory of them is read whole, as is a
+A results file has a JSON line for each run that ended (`store.result_row`); a directory of them is read whole, as is a
 directory of run directories. Where a run is there twice, `store.supersedes` says which row counts.
 """
 

@@ -1,30 +1,29 @@
 #!/usr/bin/env bash
-# Train many items' missing cells on one GPU, several at a time: small models fill it better together than one by one.
+# Train the missing cells of many items on one GPU, several at a time: small models fill it better together.
 #
 #   scripts/campaign.sh LIST RESULTS [SECONDS] [WORKERS]
 #
-# LIST has the arguments of one `auxmod reproduce` a line, the longest first: as a worker ends it takes the next. What
-# lies in results/ is not run again; new rows go to RESULTS, a directory. After SECONDS all are asked to stop, which
-# saves them, and the same command goes on from there. AUXMOD names the program where it is not installed.
+# LIST has the arguments of one `auxmod reproduce` a line, the longest first; a worker that ends takes the next line.
+# What lies in results/ is not run again, and new rows go to RESULTS, a directory. After SECONDS all save and stop: the
+# same command goes on from there. AUXMOD is the program where it is not `auxmod`.
 set -euo pipefail
-list=$1 results=$2 seconds=${3:-3600} workers=${4:-4}
-export AUXMOD=${AUXMOD:-auxmod} RESULTS=$results ENDS=$(($(date +%s) + seconds))
+list=$1 seconds=${3:-86400} workers=${4:-4}
+export RESULTS=$2 AUXMOD=${AUXMOD:-auxmod} ENDS=$(($(date +%s) + seconds))
 
-mkdir -p "$results"
-cp results/*.jsonl "$results/"
-for file in results/*.jsonl; do mv "$results/$(basename "$file")" "$results/stored-$(basename "$file")"; done
+mkdir -p "$RESULTS"
+for file in results/*.jsonl; do cp "$file" "$RESULTS/stored-${file##*/}"; done
 
 # With the multi-process service the kernels of all workers run at once; without it they take turns.
-if command -v nvidia-cuda-mps-control >/dev/null; then
-  nvidia-cuda-mps-control -d 2>/dev/null && trap 'echo quit | nvidia-cuda-mps-control' EXIT || true
+if command -v nvidia-cuda-mps-control >/dev/null && nvidia-cuda-mps-control -d 2>/dev/null; then
+  trap 'echo quit | nvidia-cuda-mps-control' EXIT
 fi
 
-one() {
+item() {
   left=$((ENDS - $(date +%s)))
-  [ "$left" -gt 5 ] || return 0
-  log=$RESULTS/$(echo "$*" | tr -c 'a-zA-Z0-9\n' _).log
-  timeout --foreground --signal INT --kill-after 40 "$left" $AUXMOD reproduce "$@" --results "$RESULTS" >"$log" 2>&1 && said=done || said=$?
-  echo "$(date +%T) $* : $said"
+  [ "$left" -gt 0 ] || return 0
+  log=$RESULTS/$(echo "$*" | tr -cs 'a-zA-Z0-9\n' -).log
+  timeout --foreground --kill-after 60 "$left" $AUXMOD reproduce "$@" --results "$RESULTS" >"$log" 2>&1 && end=done || end=$?
+  echo "$* : $([ "$end" = 124 ] && echo stopped || echo "$end")"
 }
-export -f one
-grep -v '^ *\(#\|$\)' "$list" | tr '\n' '\0' | xargs -0 -P "$workers" -I{} bash -c 'one {}'
+export -f item
+grep -v '^ *\(#\|$\)' "$list" | tr '\n' '\0' | xargs -0 -P "$workers" -I{} bash -c 'item {}'

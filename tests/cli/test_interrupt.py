@@ -58,9 +58,12 @@ def test_killed_at_a_random_moment_it_goes_on_to_the_same_files(
     assert resume(tmp_path / "run") == uninterrupted
 
 
-def test_interrupted_it_saves_exits_with_130_and_goes_on(tmp_path: Path, uninterrupted: dict[str, bytes]) -> None:
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_saves_exits_with_130_and_goes_on(
+    asked: signal.Signals, tmp_path: Path, uninterrupted: dict[str, bytes]
+) -> None:
     process = started(tmp_path / "run", points=20)
-    os.kill(process.pid, signal.SIGINT)
+    os.kill(process.pid, asked)
     out, error = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == ""

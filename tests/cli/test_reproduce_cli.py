@@ -15,7 +15,7 @@ import pytest
 from cyclopts import Token
 
 import made_up
-from auxmod.cli import main, reproduce, shown
+from auxmod.cli import display, main, reproduce, shown
 from auxmod.cli.options import whole, whole_numbers
 from auxmod.errors import UserError
 from auxmod.experiments import presets, recipes, wants
@@ -106,12 +106,18 @@ def test_a_table_in_every_form(cli: Cli) -> None:
     assert json.loads(out)[0]["rows"][0]["mean"] == pytest.approx(95)
 
 
-@pytest.mark.parametrize("item", ["table2", "table3", "configs", "redbox", "gap", "rho"])
-def test_every_table_prints_and_none_is_wider_than_the_page(cli: Cli, item: str) -> None:
-    code, out, _ = cli("table", item, "--preset", "paper")
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize(
+    "item", ["table2", "table3", "configs", "redbox", "gap", "rho", "beyond", "setup", "finalists"]
+)
+def test_every_table_prints_within_the_page_and_no_figure_is_cut(
+    cli: Cli, item: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(display, "PIPED", width)
+    code, out, _ = cli("table", item, "--preset", "paper", "--results", Path(__file__).parents[2] / "results")
     assert code == 0
     assert "…" not in out
-    assert max(map(len, out.splitlines())) <= 120
+    assert max(map(len, out.splitlines())) <= width
 
 
 # ---- figure -----------------------------------------------------------------------------------------------

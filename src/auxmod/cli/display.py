@@ -19,6 +19,8 @@ from rich.text import Text
 if TYPE_CHECKING:
     from auxmod.learning.engine import Progress as Point
 
+PIPED = 120
+"""How wide a page is that no terminal shows."""
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 
 
@@ -30,7 +32,7 @@ class _Console(Console):
 def console(stderr: bool = False) -> Console:
     """A console that honours NO_COLOR, and does not wrap tables at 80 columns when piped."""
     out = _Console(stderr=stderr, highlight=False)
-    return out if out.is_terminal else _Console(stderr=stderr, highlight=False, width=120)
+    return out if out.is_terminal else _Console(stderr=stderr, highlight=False, width=PIPED)
 
 
 def verbatim(value: object) -> str:

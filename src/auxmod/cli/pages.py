@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from auxmod.cli.display import console
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from auxmod.reporting.render import Layout
 
 Format = Literal["text", "markdown", "latex", "csv", "json"]
+LEAST = 14
+"""No column of words is folded to less."""
 
 
 def show_tables(made: Sequence[Table], form: Format) -> None:
@@ -33,25 +35,37 @@ def _show(made: Table) -> None:
     from auxmod.reporting.render import layout
 
     out, words = console(), layout(made)
+    sizes = _sizes(words, out.width)
     out.print(made.title, style="italic", markup=False)
-    for columns in _parts(words, out.width):
-        out.print(_page(words, columns))
+    for columns in _parts(words, sizes, out.width):
+        out.print(_page(words, {at: sizes[at] for at in columns}))
         out.print()
     for note in made.notes:
         out.print(note, style="dim", markup=False)
     out.print()
 
 
-def _parts(words: Layout, width: int) -> list[list[int]]:
+def _sizes(words: Layout, width: int) -> list[int]:
+    """What each column takes. Where a group would not fit beside the labels, these fold: the words of the widest, such
+    as a setup's, then names longer than what is under them. No figure is cut."""
+    columns = list(zip(*words.rows, strict=True))
+    sizes = [max(map(len, (*head, *column))) + 2 for head, column in zip(words.heads, columns, strict=True)]
+    labels, groups = _columns(words)
+    over = sum(sizes[at] for at in labels) - width - 1
+    over += max((sum(sizes[at] for at in group) for group in groups), default=0)
+    folds = [(at, LEAST) for at in sorted(labels, key=sizes.__getitem__)[-1:]]
+    for at, least in folds + [(at, max(map(len, columns[at])) + 2) for at in labels]:
+        fold = max(0, min(over, sizes[at] - least))
+        sizes[at], over = sizes[at] - fold, over - fold
+    return sizes
+
+
+def _parts(words: Layout, sizes: Sequence[int], width: int) -> list[list[int]]:
     """The columns of each part: the labels, and as many groups beside them as fit."""
-    sizes = [max(map(len, (*head, *column))) + 2 for head, *column in zip(words.heads, *words.rows, strict=True)]
-    ungrouped = [at for at, (group, _) in enumerate(words.heads) if not group]
+    ungrouped, groups = _columns(words)
     parts, room = [list(ungrouped)], width + 1 - sum(sizes[at] for at in ungrouped)
     left = room
-    for _, run in itertools.groupby(
-        (at for at in range(len(sizes)) if at not in ungrouped), lambda at: words.heads[at][0]
-    ):
-        group = list(run)
+    for group in groups:
         need = sum(sizes[at] for at in group)
         if need > left and len(parts[-1]) > len(ungrouped):
             parts.append(list(ungrouped))
@@ -61,20 +75,27 @@ def _parts(words: Layout, width: int) -> list[list[int]]:
     return parts
 
 
-def _page(words: Layout, columns: Sequence[int]) -> Any:
+def _columns(words: Layout) -> tuple[list[int], list[list[int]]]:
+    """Those of no group, which every part has, and those of each group."""
+    names = [group for group, _ in words.heads]
+    grouped = itertools.groupby((at for at, name in enumerate(names) if name), names.__getitem__)
+    return [at for at, name in enumerate(names) if not name], [list(group) for _, group in grouped]
+
+
+def _page(words: Layout, sizes: Mapping[int, int]) -> Any:
     from rich import box
     from rich.table import Table as Page
 
     grouped = any(group and name for group, name in words.heads)
     page = Page(header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    for at in columns:
+    for at, size in sizes.items():
         group, name = words.heads[at]
         over = "" if name in ("paper", "Δ") else group
         side: Literal["left", "right"] = "left" if at < words.labels else "right"
-        page.add_column(f"{over}\n{name}" if grouped else name or group, justify=side, no_wrap=True)
+        page.add_column(f"{over}\n{name}" if grouped else name or group, justify=side, width=size - 2, overflow="fold")
     for number, row in enumerate(words.rows):
         last = words.labels > 1 and number + 1 < len(words.rows) and words.rows[number + 1][0] != row[0]
-        page.add_row(*(_styled(row[at], words.heads[at][1]) for at in columns), end_section=last)
+        page.add_row(*(_styled(row[at], words.heads[at][1]) for at in sizes), end_section=last)
     return page
 
 

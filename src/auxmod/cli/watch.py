@@ -1,4 +1,4 @@
-"""A sweep as it goes: cells done, running and failed, and the time left; and a Ctrl-C that saves first."""
+"""A sweep as it goes: cells done, running and failed, and the time left; and a stop that saves first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Stop:
-    """Whether Ctrl-C was pressed. A second one does not wait, nor does the first once all is saved."""
+    """Whether a stop was asked for. A second time does not wait, nor does the first once all is saved."""
 
     asked: bool = False
     saved: str = ""
@@ -38,13 +38,14 @@ class Stop:
 
 @contextlib.contextmanager
 def stop_when_asked() -> Iterator[Stop]:
-    """A Ctrl-C is only noted meanwhile, for the training to save first."""
+    """A Ctrl-C, or the SIGTERM of a batch system, is only noted meanwhile, for the training to save first."""
     stop = Stop()
-    before = signal.signal(signal.SIGINT, stop.press)
+    before = {number: signal.signal(number, stop.press) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Watch(Live):

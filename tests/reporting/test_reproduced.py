@@ -111,3 +111,17 @@ def test_with_more_samples_only_cells_that_were_run_are_counted(tmp_path: Path) 
     )
     assert text.count("not run") == 18 * 4 - 3
     assert text.count("In the preset") == 1
+
+
+def test_where_the_best_setup_is_not_the_best_is_said(tmp_path: Path) -> None:
+    rows = [
+        made_up.row(
+            want.run, match={("paper", 433): 0.95, ("paper", 257): 0.905}.get((preset, want.run.problem.q), 0.9)
+        )
+        for preset in ("paper", "best")
+        for want in recipes.RECIPES["table1b"](preset, (wants.LARGE,))
+        if want.variant == "aux" and want.run.problem.n == 64
+    ]
+    write_lines(tmp_path / "table1.jsonl", [row | {"provenance": {"commit": "abc", "device": "a"}} for row in rows])
+    text = reproduced.larger(tmp_path)
+    assert "`aux` in 1 of 18 cells (angular, N = 64, q = 433), `sparse` in 0 of 18 cells." in text

@@ -1,4 +1,4 @@
-"""The search for the paper's setup: what agrees with its figures at 1M, and what more samples bring at equal steps."""
+"""How long the paper may have trained: what agrees with its figures, and what more samples bring at equal steps."""
 
 from pathlib import Path
 
@@ -18,8 +18,8 @@ def place(tmp_path: Path) -> Path:
     """aux at N = 64 in the preset `paper`, with 1M samples and with 100K; of the others, nothing."""
     rows = [
         made_up.row(want.run, match=TIMES[want.run.training.epochs])
-        for want in recipes.RECIPES["longer"]("paper")
-        if want.variant == "aux" and want.run.problem.n == 64 and want.preset == "paper"
+        for want in recipes.RECIPES["longer"]("paper", (wants.LARGE,))
+        if want.run.problem.n == 64 and want.preset == "paper"
     ]
     rows += [
         made_up.row(want.run, match={97: 0.1, 257: 0.21, 433: 0.2}[want.run.problem.q])
@@ -30,8 +30,10 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def cells(place: Path, start: str) -> list[str]:
-    (line,) = (line for line in unstated.longer(place).splitlines() if line.startswith(f"| {start} |"))
+def cells(place: Path, start: str, samples: int = wants.LARGE) -> list[str]:
+    """The row that starts so, of the table of so many samples."""
+    lines = [line for line in unstated.longer(place).splitlines() if line.startswith(f"| {start} |")]
+    line = lines[0 if samples == wants.SMALL else -1]
     return [cell.strip() for cell in line.split("|")[2:-1]]
 
 
@@ -40,6 +42,15 @@ def test_each_setup_stands_beside_the_papers_figure(place: Path) -> None:
     assert cells(place, "case") == ["chance", "the paper's", *heads, "`stated`, 10 epochs"]
     assert cells(place, "angular, N = 64, q = 257") == ["0.4", "81.1", "20.0", "79.0", "81.1", "90.0", "not run"]
     assert cells(place, "token, N = 8, q = 31")[2:] == ["not run"] * 5
+
+
+def test_fewer_samples_have_a_table_of_their_own(place: Path) -> None:
+    """The paper's figures are 83.2, 43.2 and 29.0; it has no spread over pairs there."""
+    heads = ["`paper`, 10 epochs", *(f"`stated`, {count} epochs" for count in (10, 20, 30))]
+    assert cells(place, "case", wants.SMALL)[2:] == heads
+    assert cells(place, "angular, N = 64, q = 257", wants.SMALL) == ["0.4", "43.2", "21.0", *["not run"] * 3]
+    assert cells(place, "angular: so many agree", wants.SMALL)[2:] == ["0 of 3, 34.8", "", "", ""]
+    assert unstated.longer(place).count("| angular: in the paper's spread |") == 1
 
 
 def test_agreement_is_counted_over_what_was_run(place: Path) -> None:

@@ -197,7 +197,7 @@ RECIPES = {
     "setup": Recipe(setup, seeds=1, presets=False),
     "knobs": Recipe(knobs, presets=False),
     "finalists": Recipe(finalists, seeds=1, presets=False),
-    "longer": Recipe(longer, presets=False),
+    "longer": Recipe(longer, seeds=1, presets=False),
 }
 """By name, in the order in which they should be run."""
 

@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 
 from auxmod import files
 from auxmod.errors import UserError
-from auxmod.files import append_line, read_json, read_lines, sha256, user_named, write_bytes, write_json, write_lines
+from auxmod.files import (
+    append_line,
+    check_free,
+    read_json,
+    read_lines,
+    sha256,
+    user_named,
+    write_bytes,
+    write_json,
+    write_lines,
+    write_named,
+)
 
 
 @pytest.mark.parametrize("broken", ["fsync", "replace"])
@@ -96,3 +107,19 @@ def test_the_names_of_a_runs_weights_are_written_in_one_place() -> None:
     sources = Path(files.__file__).parent.rglob("*.py")
     written = [path.name for path in sources for name in (files.MODEL, files.STATE) if f'"{name}"' in path.read_text()]
     assert written == ["files.py"] * 2
+
+
+def test_a_file_the_user_names_is_checked_as_it_will_be_written(tmp_path: Path) -> None:
+    new = tmp_path / "not" / "there" / "page.html"
+    check_free(new, force=False)
+    write_named(new, b"page")
+    assert new.read_bytes() == b"page"
+    with pytest.raises(UserError, match="exists already: choose another --plot, or add --force"):
+        check_free(new, force=False, flag="--plot")
+    check_free(new, force=True)
+    for path in (new / "below", new / "far" / "below"):
+        with pytest.raises(UserError, match=r"page.html' is a file: choose another --out"):
+            check_free(path, force=True)
+    with pytest.raises(UserError, match="is a directory: name a file"):
+        check_free(new.parent, force=True)
+    check_free(Path("here.html"), force=False)

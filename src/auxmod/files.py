@@ -72,20 +72,30 @@ def user_named(path: Path, flag: str = "--out") -> Iterator[None]:
         raise (OSError(sentence) if error.errno in FAULTS else UserError(sentence)) from None
 
 
-def check_free(path: Path | None, flag: str, force: bool) -> None:
-    """Refuse a file that could not be written: before minutes of measuring, not after them."""
-    if path is None:
-        return
-    require(path.parent.is_dir(), f"{flag} is {str(path)!r}, but there is no directory {str(path.parent)!r}: make it.")
+def check_free(path: Path, force: bool, flag: str = "--out") -> None:
+    """Refuse a file that :func:`write_named` could not or should not write: before minutes of work, not after them."""
+    there = next((folder for folder in path.parents if folder.exists()), Path())
+    require(there.is_dir(), f"{flag} is {str(path)!r}, but {str(there)!r} is a file: choose another {flag}.")
     require(not path.is_dir(), f"{flag} is {str(path)!r}, which is a directory: name a file.")
-    require(
-        force or not path.exists(), f"{path} exists already: choose another {flag}, or add --force to overwrite it."
-    )
+    free = force or not path.exists()
+    require(free, f"{path} exists already: choose another {flag}, or add --force to overwrite it.")
+
+
+def write_named(path: Path, content: bytes, flag: str = "--out") -> None:
+    """Write a file that the user named, and make its directory."""
+    with user_named(path, flag):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(path, content)
 
 
 def write_json(path: Path, value: Any) -> None:
     """Readable JSON, written atomically."""
-    write_bytes(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
+    write_bytes(path, json_bytes(value))
+
+
+def json_bytes(value: Any) -> bytes:
+    """Readable JSON."""
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def parse(text: str | bytes) -> Any:

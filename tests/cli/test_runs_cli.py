@@ -194,7 +194,7 @@ def test_asked_it_does_what_is_answered(
         (["compare"], "Name the runs to compare"),
         (["compare", "runs/begun"], "has a learning curve yet"),
         (["compare", "demo/aux", "--out", "plot.txt"], "does not end in .png, .svg or .pdf"),
-        (["compare", "demo/aux", "--out", "none/plot.png"], "there is no directory 'none': make it."),
+        (["compare", "demo/aux", "--out", "runs/other.jsonl/plot.png"], "but 'runs/other.jsonl' is a file"),
     ],
 )
 def test_wrong_use_is_a_sentence_and_removes_nothing(

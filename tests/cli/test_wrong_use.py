@@ -126,7 +126,7 @@ WRONG: list[tuple[list[str], str]] = [
     (["demo", "--quick", "--out", "done"], "done exists already"),
     (["data", *flags("--out", "good.npz")], "good.npz exists already"),
     (["data", *flags("--out", "rows")], "must end in .npz"),
-    (["data", *flags("--out", "rows.csv/d.npz")], "cannot be written"),
+    (["data", *flags("--out", "rows.csv/d.npz")], "'rows.csv' is a file: choose another --out"),
     (["data", *flags("--data", "good.npz", "--out", "d.npz")], "leave it out"),
     (["data", *flags()], "--out requires an argument"),
     # devices, presets, files, flags

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from auxmod.cli.display import console, print_json, table
 from auxmod.cli.options import Device, Json, whole_numbers
-from auxmod.files import check_free, write_json
+from auxmod.files import check_free, json_bytes, write_named
 
 COLUMNS = ("case", "ms/step/member", "×compile+AMP", "×eager", "TFLOP/s", "of peak", "×floor", "memory", "compile s")
 
@@ -31,12 +31,13 @@ def bench(
     Example: auxmod bench --n 16,64 --members 1,8 --out bench.json
     """
     ns, sizes = whole_numbers(n, "--n"), whole_numbers(members, "--members")
-    for path, flag in ((out, "--out"), (plot, "--plot")):
-        check_free(path, flag, force)
+    if out:
+        check_free(out, force)
     if plot:
         from auxmod.reporting import bench_figure, looks
 
         looks.check_name(plot)
+        check_free(plot, force, "--plot")
     from auxmod import bench as library
     from auxmod.learning.precision import resolve_device
 
@@ -45,7 +46,7 @@ def bench(
     cases = library.cases(chosen, ns, sizes, precision=precision)
     result = library.run(cases, chosen, plain=plain, tell=lambda what: progress.print(f"measuring {what} …"))
     if out:
-        write_json(out, result)
+        write_named(out, json_bytes(result))
     if plot:
         looks.save(bench_figure.figure(result), plot, flag="--plot")
     if json:

@@ -10,11 +10,12 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from auxmod.cli.display import console, percent, print_json, table, titled
-from auxmod.cli.options import RUN, WHOLE, ConfigFile, Device, Json, Preset, RunFlags, given_settings, numbers
+from auxmod.cli.options import RUN, WHOLE, ConfigFile, Device, Force, Json, Preset, RunFlags, given_settings, numbers
 from auxmod.cli.train import scores_table
 from auxmod.config import Distribution, Fill, Problem
 from auxmod.errors import UserError, require
 from auxmod.experiments.presets import with_preset
+from auxmod.files import check_free, write_named
 from auxmod.settings import build
 
 _ASKS = "Ask each question so many ways, of shifted inputs, and average: slower, and more exact."
@@ -133,18 +134,18 @@ def data(
     flags: Annotated[RunFlags | None, Parameter(name="*")] = None,
     *,
     out: Annotated[Path, Parameter(help="The .npz file to write.", group=RUN)],
+    force: Force = False,
     preset: Preset = None,
     config: ConfigFile = None,
 ) -> None:
     """Write what a run would train on: x, y = Σx mod q, and quotient = ⌊Σx / q⌋, as .npz."""
     run = build(**({"batch": 1} | with_preset(preset, given_settings(flags, config))))  # no batch is drawn here
     require(not run.training.data, "--data names inputs that are in a file already: leave it out.")
-    require(not out.exists(), f"{out} exists already: choose another --out.")
     require(out.suffix == ".npz", f"--out is {out}, but must end in .npz.")
+    check_free(out, force)
     import numpy as np
     import torch
 
-    from auxmod.files import user_named, write_bytes
     from auxmod.learning.engine import training_inputs
     from auxmod.problem import labels
 
@@ -153,7 +154,5 @@ def data(
     arrays = {"x": x, "y": labels.residues(total, q), "quotient": labels.quotients(total, q)}
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **{name: tensor.numpy() for name, tensor in arrays.items()})  # type: ignore[arg-type]
-    with user_named(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(out, buffer.getvalue())
+    write_named(out, buffer.getvalue())
     console().print(f"{out}: x {tuple(x.shape)}, y, quotient; N = {run.problem.n}, q = {q}", markup=False)

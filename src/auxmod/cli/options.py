@@ -123,6 +123,7 @@ ConfigFile = Annotated[
 Device = Annotated[str, Parameter(help="auto, cpu, cuda or cuda:i.", group=RUN, env_var="AUXMOD_DEVICE")]
 SWITCH = Parameter(negative="", show_default=False)
 """A flag that is off unless given."""
+Force = Annotated[bool, SWITCH, Parameter(help="Overwrite what --out names.", group=RUN)]
 Json = Annotated[bool, SWITCH, Parameter(name="--json", help="Print the result as JSON on stdout.", group=RUN)]
 Track = Annotated[
     Literal["wandb", "tensorboard", "trackio"] | None,

@@ -9,10 +9,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from auxmod.cli.display import console, print_json
-from auxmod.cli.options import RUN, SWITCH, WHOLE, Device, Json
+from auxmod.cli.options import RUN, WHOLE, Device, Force, Json
 from auxmod.errors import require
-
-Force = Annotated[bool, SWITCH, Parameter(help="Overwrite what --out names.", group=RUN)]
 
 
 def report(

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from auxmod.cli import display
-from auxmod.cli.options import RUN, SWITCH, WHOLE, Device, Json, Quiet, RetryFailed, whole_numbers
+from auxmod.cli.options import RUN, SWITCH, WHOLE, Device, Force, Json, Quiet, RetryFailed, whole_numbers
 from auxmod.cli.pages import show_tables
-from auxmod.cli.shown import ITEM, PRESETS, Force, Form, Preset, Samples, TableName, check_free, draw, pictures_of
+from auxmod.cli.shown import ITEM, PRESETS, Form, Preset, Samples, TableName, draw, pictures_of
 from auxmod.cli.sweep import Common
 from auxmod.config import Embedding
 from auxmod.errors import require
+from auxmod.files import check_free
 
 if TYPE_CHECKING:
     from auxmod.config import RunConfig
@@ -70,7 +71,7 @@ def reproduce(
             group=RUN,
         ),
     ] = None,
-    force: Annotated[Force, Parameter(group=RUN)] = False,
+    force: Force = False,
     device: Device = "auto",
     retry_failed: RetryFailed = False,
     dry_run: Annotated[
@@ -92,7 +93,8 @@ def reproduce(
     picture = out or (Path("curves.png") if item == "curves" and not samples else None)
     pictures = pictures_of(item, PRESETS[preset], picture) if picture else []
     require(not (picture and samples), "--out draws the paper's numbers of samples: leave out --samples, or --out.")
-    check_free(pictures, force or dry_run)
+    for figure in pictures:
+        check_free(figure.path, force or dry_run)
     place, counts = results or default_place(), whole_numbers(samples, "--samples")
     runs = _runs(item, PRESETS[preset], seeds, counts, only or Only())
     if dry_run:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from auxmod.cli.display import COLOURS, console, line_chart, mapping, percent, print_json, table, verbatim
-from auxmod.cli.options import SWITCH, Json
+from auxmod.cli.options import SWITCH, Force, Json
 from auxmod.errors import require
 from auxmod.experiments import catalogue
 from auxmod.experiments.catalogue import Entry
@@ -122,7 +122,7 @@ def compare(
     store: Store = STORE,
     where: Where = None,
     out: Annotated[Path | None, Parameter(help="Draw the curves into this file (.png, .svg, .pdf).")] = None,
-    force: Annotated[bool, SWITCH, Parameter(help="Overwrite what --out names.")] = False,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Put the learning curves of several runs on one plot.
@@ -155,7 +155,7 @@ def _draw(curves: dict[str, list[tuple[float, float]]], out: Path, force: bool) 
     from auxmod.reporting import looks
     from auxmod.reporting.curves import accuracy_figure
 
-    check_free(out, "--out", force)
+    check_free(out, force)
     looks.check_name(out)
     looks.save(accuracy_figure(curves), out)
 

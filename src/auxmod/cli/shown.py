@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from cyclopts import Parameter
 
 from auxmod.cli import display
-from auxmod.cli.options import SWITCH, Json, whole_numbers
+from auxmod.cli.options import Force, Json, whole_numbers
 from auxmod.cli.pages import Format, show_tables
 from auxmod.errors import require
+from auxmod.files import check_free
 
 if TYPE_CHECKING:
     from auxmod.reporting.results import Index
@@ -39,7 +40,6 @@ _RESULTS = "A results file, or a directory of them or of runs. [default: results
 Results = Annotated[Path | None, Parameter(help=_RESULTS, show_default=False)]
 _SAMPLES = "Numbers of training samples, such as 100K,1M, in place of the item's own."
 Samples = Annotated[str | None, Parameter(help=_SAMPLES, show_default=False)]
-Force = Annotated[bool, SWITCH, Parameter(help="Overwrite what --out names.")]
 Form = Annotated[Format, Parameter(help="How it is printed; csv and json have a line or object for each cell.")]
 
 
@@ -87,7 +87,8 @@ def figure(
     from auxmod.reporting.results import read
 
     pictures = pictures_of(item, (preset,), out or Path("figures" if item == "all" else f"{item}.png"))
-    check_free(pictures, force)
+    for picture in pictures:
+        check_free(picture.path, force)
     drawn = draw(pictures, read(results))
     if json:
         return display.print_json(drawn if item == "all" else drawn[0])
@@ -138,16 +139,6 @@ def pictures_of(item: str, presets: Sequence[str], out: Path) -> list[Picture]:
         named = (path.with_stem(f"{path.stem}-{preset}") if len(own) > 1 else path for preset in own)
         found += [Picture(name, preset, file) for preset, file in zip(own, named, strict=True)]
     return found
-
-
-def check_free(pictures: Sequence[Picture], force: bool) -> None:
-    """Refuse, before anything is trained, what could not be drawn at the end."""
-    for _, _, path in pictures:
-        made = next(folder for folder in path.parents if folder.exists())
-        require(made.is_dir(), f"--out is {str(path)!r}, but {str(made)!r} is a file: choose another --out.")
-        require(not path.is_dir(), f"--out is {str(path)!r}, which is a directory: name a file.")
-        free = force or not path.exists()
-        require(free, f"{path} exists already: choose another --out, or add --force to redraw it.")
 
 
 def draw(pictures: Sequence[Picture], stored: Index) -> list[dict[str, Any]]:

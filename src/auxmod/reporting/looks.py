@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from auxmod.errors import UserError, require
-from auxmod.files import user_named, write_bytes
+from auxmod.files import write_named
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,9 +73,7 @@ def check_name(path: Path) -> None:
 def save(figure: Figure, path: Path, source: str = "", flag: str = "--out") -> None:
     """Write a figure as PNG, SVG or PDF, whichever its name ends in; a PNG may say what it was drawn from."""
     check_name(path)
-    with user_named(path, flag):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(path, picture(figure, path.suffix.lower(), source))
+    write_named(path, picture(figure, path.suffix.lower(), source), flag)
 
 
 def picture(figure: Figure, ending: str, source: str = "") -> bytes:

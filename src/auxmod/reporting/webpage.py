@@ -15,7 +15,7 @@ from typing import Any
 
 from auxmod import __version__
 from auxmod.errors import UserError, require
-from auxmod.files import user_named, write_bytes
+from auxmod.files import check_free, write_named
 
 
 def render(template: str, data: Mapping[str, Any], **values: Any) -> str:
@@ -40,13 +40,11 @@ def _packed(text: str) -> str:
 def check(out: Path, force: bool) -> None:
     """Refuse a file that is not to be written, before anything is read or measured."""
     require(out.suffix in (".html", ".htm"), f"--out is {out}, but must end in .html.")
-    require(force or not out.exists(), f"{out} exists already: choose another --out, or add --force to write it anew.")
+    check_free(out, force)
 
 
 def write(page: str, out: Path) -> int:
     """Write a page whole; its size in bytes."""
     content = page.encode()
-    with user_named(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(out, content)
+    write_named(out, content)
     return len(content)

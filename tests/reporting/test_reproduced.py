@@ -15,7 +15,7 @@ from auxmod.reporting import published, reproduced
 def place(tmp_path: Path) -> Path:
     """In `paper`, aux is 4 points off the paper's and sparse 6; in `best`, aux 6 above it and sparse a half below."""
     rows, seen = [], set()
-    for item in reproduced.ITEMS.values():
+    for item in published.HALVES.values():
         for preset, shifts in (("paper", {"aux": -4.0, "sparse": 6.0}), ("best", {"aux": 6.0, "sparse": -0.5})):
             for want in recipes.RECIPES[item](preset, (wants.SMALL,)):
                 if want.variant in shifts and want.run not in seen:

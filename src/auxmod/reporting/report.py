@@ -9,7 +9,7 @@ from typing import Any
 
 from auxmod.experiments.catalogue import Entry
 from auxmod.files import read_json
-from auxmod.reporting import bench_figure, charts, results, stored_runs, tables, webpage
+from auxmod.reporting import bench_figure, charts, published, results, stored_runs, tables, webpage
 from auxmod.reporting.cells import NEAR, Cell, Table, grouped
 from auxmod.reporting.render import amount, layout
 
@@ -104,7 +104,7 @@ def _gains(made: Sequence[Table]) -> tuple[str, list[float]]:
     """aux less sparse wherever Table 1 has both, in the preset with most such settings; and in what setup that is."""
     found: list[tuple[str, list[float]]] = []
     for preset, setup in SETUPS.items():
-        own = (table for table in made if table.item in ("table1a", "table1b") and table.preset == preset)
+        own = (table for table in made if table.item in published.HALVES.values() and table.preset == preset)
         groups = (group for table in own for group in grouped(table.cells, ("n", "q", "samples")).values())
         figures = ({cell.facts["method"]: cell.ours for cell in group} for group in groups)
         pairs = [(each.get("aux"), each.get("sparse")) for each in figures]

@@ -17,7 +17,6 @@ from auxmod.reporting.cells import NEAR, Cell, grouped, values
 from auxmod.reporting.render import amount
 
 PRESETS = ("paper", "best")
-ITEMS = {"token": "table1a", "angular": "table1b"}
 LEVEL = 1.0
 LEVELS = f"Level is within {LEVEL:g} point, or within the spread of a method's own seeds where that is wider."
 
@@ -45,7 +44,7 @@ def cases(place: Path, samples: int = wants.SMALL) -> Iterator[Case]:
         for cell in tables.build("table3", "paper", stored, (samples,)).cells
         if cell.facts["statistic"] == "max" and cell.ours is not None
     }
-    for embedding, item in ITEMS.items():
+    for embedding, item in published.HALVES.items():
         built = {preset: tables.build(item, preset, stored, (samples,)).cells for preset in PRESETS}
         for size in wants.SIZES[embedding]:
             here = {
@@ -166,7 +165,7 @@ def pairs(place: Path) -> str:
             if len(run) < len(figures):
                 continue
             own, chosen = max(run, key=run.__getitem__), PAPER_CHOICE[embedding][n, q]
-            paper = published.find(ITEMS[embedding], n=n, q=q, samples=wants.SMALL, method="aux")
+            paper = published.find(published.HALVES[embedding], n=n, q=q, samples=wants.SMALL, method="aux")
             ours = (f"{run[chosen]:.1f}", f"{min(run.values()):.1f}", f"{fmean(run.values()):.1f}", f"{run[own]:.1f}")
             case = f"{problem(embedding, n, q)}, `{preset}`"
             rows.append((case, f"{cells[0].chance:.1f}", f"{paper} ({_pair(chosen)})", *ours, _pair(own)))
@@ -193,6 +192,8 @@ def _side(cell: Cell, other: Cell) -> int | None:
 
 
 def _origin(place: Path, samples: int) -> str:
-    runs = (run for item in ITEMS.values() for run in recipes.cells(item, PRESETS, seeds=1, samples=(samples,)))
+    runs = (
+        run for item in published.HALVES.values() for run in recipes.cells(item, PRESETS, seeds=1, samples=(samples,))
+    )
     made = results.origins(results.read(place), runs)
     return f"{made}: `auxmod reproduce table1a --samples {samples:_}`, and `table1b`."

@@ -136,7 +136,7 @@ def _facts(item: str, want: Wanted) -> Facts:
 def _paper(item: str, facts: Facts, tau: float | None) -> float | None:
     """The paper's figure; what is tried past its tables is tried on cells of its Tables 1 and 2."""
     if item in ("table3", "setup", "knobs", "finalists", "longer", "beyond"):
-        item = "table1a" if facts["embedding"] == "token" else "table1b" if tau is None else "table2"
+        item = published.HALVES[facts["embedding"]] if tau is None else "table2"
     names = ["embedding", "n", "q", "samples", "method", *(recipes.SWITCHES if item == "configs" else ())]
     return published.find(item, tau=tau, **{name: facts[name] for name in names})
 

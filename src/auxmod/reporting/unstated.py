@@ -161,7 +161,7 @@ def _at_equal_steps(place: Path, cells: Sequence[Cell]) -> str:
     stored = results.first_seeds(results.read(place))
     fewer = {
         values(cell, "embedding", "n", "q"): cell.ours
-        for item in ("table1a", "table1b")
+        for item in published.HALVES.values()
         for cell in tables.build(item, "paper", stored, (wants.SMALL,)).cells
         if cell.facts["method"] == "aux"
     }

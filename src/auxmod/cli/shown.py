@@ -33,7 +33,8 @@ PublishedTable = Literal["table1a", "table1b", "table2", "table3", "configs", "c
 
 PRESETS = {"stated": ("stated",), "paper": ("paper",), "best": ("best",), "both": ("paper", "best")}
 _PRESET = Parameter(
-    help="What the paper states; the setup that best explains its figures; each method's own best; or these last two."
+    help="What the paper states; the setup that best explains its figures at 100K; each method's own best; or these "
+    "last two."
 )
 Preset = Annotated[Literal["stated", "paper", "best", "both"], _PRESET]
 _RESULTS = "A results file, or a directory of them or of runs. [default: results/]"
@@ -74,7 +75,9 @@ def figure(
     ] = None,
     preset: Annotated[
         Literal["stated", "paper", "best"],
-        Parameter(help="What the paper states; the setup that best explains its figures; or each method's own best."),
+        Parameter(
+            help="What the paper states; the setup that best explains its figures at 100K; or each method's own best."
+        ),
     ] = "paper",
     results: Results = None,
     force: Force = False,

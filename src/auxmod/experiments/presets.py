@@ -1,7 +1,8 @@
 """Presets: plain functions that fill every setting that is not given. No training here, and no torch.
 
 `stated` is what the paper states, with our defaults for what it leaves open; `paper` is the setup that best explains
-its figures; `best` is what `aux` and `sparse` did best with in our trials; `demo` is a case for two CPU cores.
+its figures at 100K samples; `best` is what `aux` and `sparse` did best with in our trials; `demo` is a case for two
+CPU cores.
 """
 
 from __future__ import annotations

@@ -196,8 +196,8 @@ def choose(n: int, q: int) -> tuple[int, float]:
     training, `rho_exact` = 1, the paper's notion of equal difficulty. Both are clipped to the grid.
 
     This is a principle, not a theorem: nothing proves that fewer wraps or ρ = 1 learn better, and the paper's
-    own best pairs scatter. Experiments speak against it: a fixed K = 4, r = 0.3 learned as well or far better
-    wherever both were tried (docs/results.md).
+    own best pairs scatter. Experiments speak against it: beyond N = 8 a fixed K = 4, r = 0.3 learned far
+    better (docs/results.md).
     """
     laws.check(n, q)
     low, high = GRID_K

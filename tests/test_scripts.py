@@ -1,39 +1,71 @@
-"""The shell scripts, with a program in auxmod's place."""
+"""The scripts, with another program in auxmod's place."""
 
-import os
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
-CAMPAIGN = Path(__file__).parents[1] / "scripts" / "campaign.sh"
+import pytest
+
+CAMPAIGN = Path(__file__).parents[1] / "scripts" / "campaign.py"
+SAVES = """
+import signal, sys, time
+def save(*_):
+    print("saved"); sys.exit(130)
+signal.signal(signal.SIGTERM, save)
+print("begun", flush=True)
+time.sleep(30)
+"""
 
 
-def campaign(tmp_path: Path, program: str, lines: str, seconds: int) -> str:
-    """What it says; ``program`` is what each line is given to, in shell."""
-    (tmp_path / "program").write_text(f"#!/bin/sh\n{program}\n")
-    (tmp_path / "program").chmod(0o755)
-    (tmp_path / "list").write_text(lines)
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "table1.jsonl").write_text("a row\n")
-    environment = os.environ | {"AUXMOD": "./program"}
-    command = [CAMPAIGN, "list", "runs/new", str(seconds), "2"]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True, timeout=60
-    )
-    return done.stdout
+    return tmp_path
 
 
-def test_a_campaign_runs_every_line_beside_what_is_stored(tmp_path: Path) -> None:
-    said = campaign(tmp_path, 'echo "$@"; test "$2" != gap', "# the first\ntable1a --n 8\n\ngap --q 97,31\n", 50)
-    assert sorted(said.splitlines()) == ["gap --q 97,31 : 1", "table1a --n 8 : done"]
-    new = tmp_path / "runs" / "new"
-    assert (new / "stored-table1.jsonl").read_text() == "a row\n"
-    assert (new / "table1a-n-8.log").read_text() == "reproduce table1a --n 8 --results runs/new\n"
+def campaign(place: Path, program: str, items: str, *options: str, out: str = "new") -> "subprocess.Popen[str]":
+    """Two workers that give their arguments to a program in Python."""
+    (place / "list").write_text(items)
+    (place / "program.py").write_text(program)
+    command = [sys.executable, CAMPAIGN, "list", out, "--workers", "2", "--program", f"{sys.executable} program.py"]
+    return subprocess.Popen([*command, *options], cwd=place, stdout=subprocess.PIPE, text=True)
 
 
-def test_a_campaign_asks_all_to_stop_and_begins_no_more(tmp_path: Path) -> None:
-    asked = 'trap "echo saved; exit 130" TERM; sleep 10 & wait'
-    said = campaign(tmp_path, asked, "table1a\ntable1b\nconfigs\n", 2)
-    assert sorted(said.splitlines()) == ["table1a : stopped", "table1b : stopped"]
-    new = tmp_path / "runs" / "new"
-    assert sorted(path.name for path in new.glob("*.log")) == ["table1a.log", "table1b.log"]
-    assert (new / "table1a.log").read_text() == "saved\n"
+def test_a_campaign_runs_every_line_beside_what_is_stored(place: Path) -> None:
+    program = "import sys; print(*sys.argv[1:]); sys.exit(sys.argv[2] == 'gap')"
+    process = campaign(place, program, "# the first\ntable1a --n 8\n\ngap --q 97,31\n")
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert sorted(said.splitlines()) == [
+        "done: table1a --n 8 (new/table1a-n-8.log)",
+        "failed, exit code 1: gap --q 97,31 (new/gap-q-97-31.log)",
+    ]
+    assert (place / "new" / "stored-table1.jsonl").read_text() == "a row\n"
+    assert (place / "new" / "table1a-n-8.log").read_text() == "reproduce table1a --n 8 --results new\n"
+
+
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM, None])
+def test_a_campaign_lets_all_save_and_begins_no_more(place: Path, asked: signal.Signals | None) -> None:
+    limit = ("--seconds", "2") if asked is None else ()
+    process = campaign(place, SAVES, "table1a\ntable1b\nconfigs\n", *limit)
+    logs = [place / "new" / f"{name}.log" for name in ("table1a", "table1b")]
+    deadline = time.monotonic() + 30
+    while not all(log.exists() and "begun" in log.read_text() for log in logs) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if asked is not None:
+        process.send_signal(asked)
+    said, _ = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert sorted(said.splitlines()) == [f"stopped: {log.stem} (new/{log.name})" for log in logs]
+    assert [log.read_text() for log in logs] == ["begun\nsaved\n"] * 2
+    assert not (place / "new" / "configs.log").exists()
+
+
+def test_a_campaign_into_the_stored_results_copies_nothing(place: Path) -> None:
+    process = campaign(place, "", "gap\n", out="results")
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert sorted(path.name for path in (place / "results").iterdir()) == ["gap.log", "table1.jsonl"]

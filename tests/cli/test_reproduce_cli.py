@@ -22,10 +22,11 @@ from auxmod.experiments import presets, recipes, wants
 from auxmod.experiments.store import result_row
 from auxmod.files import write_lines
 from auxmod.learning.cost import step_flops
-from auxmod.reporting import figures, published, render, results
+from auxmod.reporting import figures, published, render, results, tables
 from auxmod.reporting.cells import TITLES
 
 Cli = Callable[..., tuple[int, str, str]]
+STORED = Path(__file__).parents[2] / "results"
 
 
 @pytest.fixture
@@ -81,6 +82,19 @@ def test_published_prints_every_number(cli: Cli) -> None:
     assert "statistic" not in out
 
 
+def test_published_cuts_no_number_on_a_narrow_page(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(display, "PIPED", 50)
+    _, out, _ = cli("published", "--table", "table2")
+    shown = [tuple(cell.strip() for cell in line.split("│")[2:-1]) for line in out.splitlines() if "│" in line]
+    wanted = [
+        (row.n, row.q, {10**6: "1M", 10**7: "10M"}[row.samples], row.value)
+        for row in published.rows()
+        if row.table == "table2"
+    ]
+    assert [(row[0], row[1], row[2], row[6]) for row in shown] == [tuple(map(str, row)) for row in wanted]
+    assert out.startswith("The paper's numbers, as printed: table2\n")
+
+
 # ---- table ------------------------------------------------------------------------------------------------
 
 
@@ -114,10 +128,14 @@ def test_every_table_prints_within_the_page_and_no_figure_is_cut(
     cli: Cli, item: str, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(display, "PIPED", width)
-    code, out, _ = cli("table", item, "--preset", "paper", "--results", Path(__file__).parents[2] / "results")
+    code, out, _ = cli("table", item, "--preset", "paper", "--results", STORED)
     assert code == 0
     assert "…" not in out
-    assert max(map(len, out.splitlines())) <= width
+    assert width < 80 or max(map(len, out.splitlines())) <= width
+    figures = [f"{cell.ours:.1f} " for cell in tables.build(item, "paper", results.read(STORED)).cells if cell.ours]
+    if item in ("beyond", "setup", "finalists"):
+        assert figures
+        assert all(figure in out for figure in figures)
 
 
 # ---- figure -----------------------------------------------------------------------------------------------
@@ -174,9 +192,11 @@ def test_a_dry_run_counts_what_is_done_and_what_is_missing(cli: Cli) -> None:
     runs = recipes.cells("redbox", ["paper"])
     write_lines(Path("results/some.jsonl"), made_up.rows(runs[:7]))
     _, out, _ = cli("reproduce", "redbox", "--preset", "paper", "--dry-run", "--json")
-    work = round(74 * 4000 * step_flops(runs[0]) / 1e15, 1)
+    work = float(f"{74 * 4000 * step_flops(runs[0]) / 1e15:.4g}")
     counts = {"runs": 81, "done": 7, "failed": 0, "missing": 74, "pflop": work}
     assert json.loads(out) == [{"item": "redbox", "samples": 100_000, **counts}]
+    assert cli("reproduce", "redbox", "--preset", "paper", "--dry-run", "--format", "json")[1] == out
+    assert cli("reproduce", "gap", "--dry-run")[1] == "It needs no runs.\n"
     _, out, _ = cli(
         "reproduce", "table1a", "--seeds", 5, "--preset", "paper", "--samples", 100_000, "--dry-run", "--json"
     )

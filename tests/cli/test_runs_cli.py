@@ -69,6 +69,8 @@ def test_everything_in_the_store_is_listed(capsys: pytest.CaptureFixture[str]) -
         ("bias=true,seed=3", [None]),
         ("k!=4,seed<1", [5, 3, 6]),
         ("state>done", []),
+        ("k=none", [None]),
+        ("k!=None", [5, 3, 4, 6, 4]),
     ],
 )
 def test_it_is_filtered(capsys: pytest.CaptureFixture[str], where: str, ks: list[Any]) -> None:
@@ -190,6 +192,8 @@ def test_asked_it_does_what_is_answered(
         (["list", "runs/other.jsonl"], "Line 1 of runs/other.jsonl is not a result"),
         (["list", "--where", "method"], "--where is 'method', but must be conditions"),
         (["list", "--where", "colour=red"], "There is no 'colour' to choose by"),
+        (["list", "--where", "match>abc"], "--where compares match, a number, with 'abc', which is not a number."),
+        (["list", "--where", "n=four"], "--where compares n, a number, with 'four'"),
         (["list", "--sort", "colour"], "There is no 'colour' to choose by"),
         (["compare"], "Name the runs to compare"),
         (["compare", "runs/begun"], "has a learning curve yet"),

@@ -21,10 +21,22 @@ if TYPE_CHECKING:
 
 PIPED = 120
 """How wide a page is that no terminal shows."""
+LONGEST = 14
+"""Longer cells of a table are wrapped where it would be too wide, and longer words, such as paths, broken."""
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 
 
 class _Console(Console):
+    def print(self, *objects: Any, **options: Any) -> None:
+        """A table is never made narrower than it says: a terminal may break its lines, but no figure is cut."""
+        parts = [part for each in objects for part in (each.renderables if isinstance(each, Group) else [each])]
+        least = max((part.min_width or 0 for part in parts if isinstance(part, Table)), default=0)
+        own, self.width = self.width, max(self.width, least)
+        try:
+            super().print(*objects, **options)
+        finally:
+            self.width = own
+
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError  # for `main` to end on; rich itself would exit with 1
 
@@ -109,10 +121,14 @@ def titled(title: str, body: Table) -> Group:
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """A table whose first column is text and whose others are figures; its title is shown as it is."""
-    heading = Text(_printable(title), style="table.title") if title else None
-    out = Table(title=heading, title_justify="left", header_style="bold")
+    heading = Text(_printable(title), style="table.title", no_wrap=True, overflow="ignore") if title else None
+    out = Table(title=heading, title_justify="left", header_style="bold", min_width=1)
     for number, column in enumerate(columns):
-        out.add_column(column, justify="left" if number == 0 else "right")
+        cells = [column, *(Text.from_markup(row[number]).plain for row in rows)]
+        whole = number > 0 and max(map(len, cells)) <= LONGEST
+        words = cells if whole else [word[:LONGEST] for cell in cells for word in cell.split()]
+        out.add_column(column, justify="left" if number == 0 else "right", no_wrap=whole, overflow="fold")
+        out.min_width = (out.min_width or 0) + 3 + max(map(len, words), default=0)
     for row in rows:
         out.add_row(*row)
     return out
@@ -127,7 +143,8 @@ def mapping(title: str, values: Mapping[str, Any]) -> Table:
 
 
 def line_chart(series: Mapping[str, Sequence[tuple[float, float]]], height: int = 11, width: int = 60) -> str:
-    """Curves in braille dots, with rich colour tags: each name's (x, y) points, y from 0 to 1."""
+    """Curves in braille dots, with rich colour tags: each name's (x, y) points, y from 0 to 1; as wide as fits."""
+    width = min(width, max(20, console().width - 10))
     right = max((x for points in series.values() for x, _ in points), default=1.0) or 1.0
     dots = [[0] * width for _ in range(height)]
     owner: dict[tuple[int, int], str] = {}

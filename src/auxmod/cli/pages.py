@@ -38,7 +38,9 @@ def _show(made: Table) -> None:
     sizes = _sizes(words, out.width)
     out.print(made.title, style="italic", markup=False)
     for columns in _parts(words, sizes, out.width):
-        out.print(_page(words, {at: sizes[at] for at in columns}))
+        page = _page(words, {at: sizes[at] for at in columns})
+        page.min_width = sum(sizes[at] for at in columns) - 1
+        out.print(page)
         out.print()
     for note in made.notes:
         out.print(note, style="dim", markup=False)

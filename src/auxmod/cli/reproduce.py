@@ -61,7 +61,11 @@ def reproduce(
     only: Annotated[Only | None, Parameter(name="*")] = None,
     results: Annotated[
         Path | None,
-        Parameter(help="Where results are kept: a directory or a .jsonl file. [default: results/]", group=RUN),
+        Parameter(
+            help="Where results are kept: a directory or a .jsonl file. [default: results/ here, or else that of the "
+            "source tree]",
+            group=RUN,
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -98,7 +102,7 @@ def reproduce(
     place, counts = results or default_place(), whole_numbers(samples, "--samples")
     runs = _runs(item, PRESETS[preset], seeds, counts, only or Only())
     if dry_run:
-        return _describe(runs, place, json)
+        return _describe(runs, place, json or format == "json")
     common = Common(device=device, retry_failed=retry_failed, quiet=quiet)
     failed = sum(_run(name, cells, place, common) for name, cells in runs.items())
     stored = _stored(place)
@@ -163,11 +167,14 @@ def _describe(runs: dict[str, list[RunConfig]], place: Path, as_json: bool) -> N
         for samples in sorted({run.training.samples for run in cells}):
             own = [run for run in cells if run.training.samples == samples]
             left, failed = missing(stored, own), len(failures(stored, own))
-            pflop = round(sum(map(work, left)) / 1e15, 1)
+            pflop = float(f"{sum(map(work, left)) / 1e15:.4g}")
             counts = (len(own), len(own) - len(left) - failed, failed, len(left), pflop)
             rows.append(dict(zip(STANDING, (item, samples, *counts), strict=True)))
     if as_json:
         return display.print_json(rows)
-    words = [[str(row[name]) if name != "samples" else amount(row[name]) for name in STANDING] for row in rows]
+    if not rows:
+        return display.console().print("It needs no runs.")
+    said: dict[str, Callable[[Any], str]] = {"samples": amount, "pflop": "{:g}".format}
+    words = [[said.get(name, str)(row[name]) for name in STANDING] for row in rows]
     display.console().print(display.table(f"What there is in {place}, and what is missing", STANDING, words))
     display.console().print("pflop: 10¹⁵ operations still to do; auxmod bench says how many a second a device does.")

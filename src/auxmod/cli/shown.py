@@ -113,8 +113,14 @@ def published(
     for name in dict.fromkeys(row["table"] for row in rows):
         own = [row for row in rows if row["table"] == name]
         columns = [field for field in paper.FIELDS[1:] if any(row.get(field) is not None for row in own)]
-        cells = [["–" if row.get(field) is None else str(row[field]) for field in columns] for row in own]
+        cells = [[_word(field, row.get(field)) for field in columns] for row in own]
         display.console().print(display.table(f"The paper's numbers, as printed: {name}", columns, cells))
+
+
+def _word(field: str, value: Any) -> str:
+    from auxmod.reporting.render import amount
+
+    return "–" if value is None else amount(value) if field == "samples" else str(value)
 
 
 # ---- drawing ---------------------------------------------------------------------------------

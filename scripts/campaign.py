@@ -1,0 +1,97 @@
+"""Train the missing cells of many items on one GPU, several items at a time.
+
+    python scripts/campaign.py LIST OUT --seconds 3600
+
+LIST has the arguments of one `auxmod reproduce` a line, the longest first: a worker that ends takes the next. What lies
+in results/ is not run again; new rows, and what each worker printed, go to the directory OUT. After so many seconds, at
+Ctrl-C and at SIGTERM the workers save and stop, and the same command goes on from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+RESULTS = Path("results")
+PATIENCE = 60
+"""Seconds that a worker has to save."""
+
+
+def main() -> int:
+    """Run the list; 0 where all of it is done, 1 where an item failed, 130 where it was stopped."""
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("list", type=Path)
+    asked.add_argument("out", type=Path)
+    asked.add_argument("--seconds", type=float, default=float("inf"))
+    asked.add_argument("--workers", type=int, default=4)
+    asked.add_argument("--program", default=f"{shlex.quote(sys.executable)} -m auxmod", help="in place of auxmod")
+    given = asked.parse_args()
+    lines = (shlex.split(line, comments=True) for line in given.list.read_text().splitlines())
+    items = [words for words in lines if words]
+    bring_stored(given.out)
+    with multi_process_service():
+        ends = run(items, shlex.split(given.program), given.out, given.seconds, given.workers)
+    return 130 if any(code == 130 for code in ends) or len(ends) < len(items) else int(any(ends))
+
+
+def bring_stored(out: Path) -> None:
+    """Put copies of what is stored beside what will be made, so that it is found."""
+    out.mkdir(parents=True, exist_ok=True)
+    for file in RESULTS.glob("*.jsonl") if out.resolve() != RESULTS.resolve() else ():
+        shutil.copy(file, out / f"stored-{file.name}")
+
+
+@contextlib.contextmanager
+def multi_process_service() -> Iterator[None]:
+    """With NVIDIA's service the kernels of all workers run at once; without it they take turns."""
+    control = shutil.which("nvidia-cuda-mps-control")
+    started = control and subprocess.run([control, "-d"], capture_output=True, check=False).returncode == 0
+    try:
+        yield
+    finally:
+        if control and started:
+            subprocess.run([control], input=b"quit\n", capture_output=True, check=False)
+
+
+def run(items: list[list[str]], program: list[str], out: Path, seconds: float, workers: int) -> list[int]:
+    """Run items until all are done or a stop is asked for; the exit codes of those begun."""
+    stops: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: stops.append(number))
+    waiting, running, ends = list(items), dict[subprocess.Popen[bytes], str](), list[int]()
+    began, told = time.monotonic(), float("inf")
+    while waiting or running:
+        if (stops or time.monotonic() - began > seconds) and told == float("inf"):
+            told = time.monotonic()
+            waiting.clear()
+            for worker in running:
+                worker.terminate()
+        while waiting and len(running) < workers:
+            words = waiting.pop(0)
+            log = out / f"{re.sub('[^a-zA-Z0-9]+', '-', ' '.join(words))}.log"
+            command = [*program, "reproduce", *words, "--results", str(out)]
+            with log.open("wb") as file:  # in a session of its own, where a terminal's Ctrl-C does not reach it
+                worker = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
+            running[worker] = f"{shlex.join(words)} ({log})"
+        for worker in [worker for worker in running if worker.poll() is not None]:
+            ends.append(worker.returncode)
+            said = {0: "done", 130: "stopped"}.get(worker.returncode, f"failed, exit code {worker.returncode}")
+            print(f"{said}: {running.pop(worker)}", flush=True)
+        if time.monotonic() - told > PATIENCE:
+            for worker in running:
+                worker.kill()
+        time.sleep(0.1)
+    return ends
+
+
+if __name__ == "__main__":
+    sys.exit(main())

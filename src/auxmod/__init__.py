@@ -24,6 +24,10 @@ __version__ = "0.1.0"
 __all__ = ["RunConfig", "TrainedModel", "UserError", "build", "load", "train"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     if name == "train":
         from auxmod.experiments import single

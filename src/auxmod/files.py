@@ -16,8 +16,10 @@ from typing import Any
 
 from auxmod.errors import UserError, require
 
-MODEL, STATE = "model.safetensors", "state.safetensors"
-"""A run's weights, and what it needs beside them to go on."""
+CONFIG, MODEL = "config.json", "model.safetensors"
+"""A model: what it is, and its weights."""
+STATE, METRICS, RESULT, PROVENANCE = "state.safetensors", "metrics.jsonl", "result.json", "provenance.json"
+"""What a run has beside its model: what it needs to go on, its curve, its figures, and on what it was made."""
 SUM = "sum"
 """Where a JSON object keeps the checksum of the rest of it."""
 

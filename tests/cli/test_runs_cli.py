@@ -71,6 +71,7 @@ def test_everything_in_the_store_is_listed(capsys: pytest.CaptureFixture[str]) -
         ("state>done", []),
         ("k=none", [None]),
         ("k!=None", [5, 3, 4, 6, 4]),
+        ("k<0.004K", [3]),
     ],
 )
 def test_it_is_filtered(capsys: pytest.CaptureFixture[str], where: str, ks: list[Any]) -> None:

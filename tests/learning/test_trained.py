@@ -1,6 +1,7 @@
 """The Python API: train, load, predict, evaluate, save, and plain torch."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,6 +39,29 @@ def test_what_it_cannot_answer_is_refused(model: auxmod.TrainedModel) -> None:
         model.predict([1, 2, 3, 7])
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"distribution": "Sparse"}, "--distribution is 'Sparse'; choose one of uniform, sparse."),
+        ({"distribution": "sparse", "fill": "foo"}, "--fill is 'foo'; choose one of zero, nonzero."),
+        ({"fill": "nonzero"}, "--fill nonzero is about sparse inputs"),
+        ({"samples": 0}, "--samples is 0, but must be 1 or more."),
+        ({"samples": -5}, "--samples is -5"),
+        ({"samples": 10, "asks": 0}, "--asks is 0, but a question is asked at least once."),
+    ],
+)
+def test_what_it_cannot_be_measured_on_is_refused(
+    model: auxmod.TrainedModel, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(UserError, match=words):
+        model.evaluate(**options)
+
+
+def test_a_question_is_asked_at_least_once(model: auxmod.TrainedModel) -> None:
+    with pytest.raises(UserError, match="--asks is 0"):
+        model.predict(X, asks=0)
+
+
 def test_a_model_is_an_ordinary_module(model: auxmod.TrainedModel) -> None:
     assert isinstance(model, nn.Module)
     x = torch.from_numpy(X)
@@ -55,6 +79,17 @@ def test_to_torch_is_the_same_function(model: auxmod.TrainedModel) -> None:
     x = torch.from_numpy(X)
     with torch.no_grad():
         torch.testing.assert_close(plain(objective.features(x[None])[0]), model(x), rtol=1e-5, atol=1e-5)
+        for numbers in (x, x.int()):
+            assert torch.equal(plain(numbers), plain(objective.features(x[None])[0]))
+        torch.testing.assert_close(plain.double()(x).float(), model(x), rtol=1e-5, atol=1e-5)
+    assert set(plain.state_dict()) == {name for name, _ in plain.named_parameters()}
+
+
+def test_to_torch_has_the_features_of_harmonics() -> None:
+    model = auxmod.train(**SETTINGS, method="auto")
+    x = torch.from_numpy(X)
+    with torch.no_grad():
+        torch.testing.assert_close(model.to_torch()(x), model(x), rtol=1e-5, atol=1e-5)
 
 
 def test_saved_and_loaded_it_is_the_same(model: auxmod.TrainedModel, tmp_path: Path) -> None:
@@ -63,6 +98,17 @@ def test_saved_and_loaded_it_is_the_same(model: auxmod.TrainedModel, tmp_path: P
     again = auxmod.load(tmp_path / "model")
     assert again.config == model.config
     assert (again.values(X) == model.values(X)).all()
+
+
+@pytest.mark.parametrize("file", ["metrics.jsonl", "result.json", "state.safetensors"])
+def test_a_model_is_not_saved_over_a_run(model: auxmod.TrainedModel, tmp_path: Path, file: str) -> None:
+    model.save_pretrained(tmp_path)
+    model.save_pretrained(tmp_path)
+    (tmp_path / file).write_bytes(b"")
+    (tmp_path / "model.safetensors").write_bytes(b"the run's own")
+    with pytest.raises(UserError, match="holds a run, whose model this would overwrite"):
+        model.save_pretrained(tmp_path)
+    assert (tmp_path / "model.safetensors").read_bytes() == b"the run's own"
 
 
 def test_evaluation_agrees_with_prediction(model: auxmod.TrainedModel) -> None:
@@ -100,5 +146,6 @@ def test_settings_and_a_configuration_are_not_mixed() -> None:
 def test_the_public_names() -> None:
     assert set(auxmod.__all__) == {"RunConfig", "TrainedModel", "UserError", "build", "load", "train"}
     assert all(getattr(auxmod, name) is not None for name in auxmod.__all__)
+    assert dir(auxmod) == sorted(auxmod.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = auxmod.nothing

@@ -23,6 +23,7 @@ PROBLEM = Problem(n=3, q=10)
         [1.0, 2.0, 3.0],
         np.array([1, 2, 3], dtype=np.uint8),
         torch.tensor([[1, 2, 3]], dtype=torch.int32),
+        np.array([1, 2, 3], dtype=object),
     ],
 )
 def test_whole_numbers_of_any_kind_are_taken(x: Any) -> None:
@@ -46,7 +47,9 @@ def test_the_smallest_and_the_largest_number_are_taken() -> None:
         ([1, 2, 2.5], "whole numbers"),
         ([1, 2, float("nan")], "whole numbers"),
         ([1, 2, float("inf")], "found inf"),
-        ([1, 2, 10**30], "whole numbers"),
+        ([1, 2, 10**30], r"lie in 0..9; found 1000000000000000000000000000000\."),
+        ([1, 2, -(10**30)], "found -1000000000000000000000000000000"),
+        ([1, 2.5, 10**30], "whole numbers"),
         (["1", "2", "3"], "whole numbers"),
         ([True, False, True], "whole numbers"),
         (None, "whole numbers"),
@@ -106,3 +109,5 @@ def test_rows_of_text() -> None:
     for lines, words in ((["a,b,c"], "whole numbers"), ([""], "no rows"), (["1,2"], "3 numbers"), (["1.5 2 3"], "1.5")):
         with pytest.raises(UserError, match=words):
             parse_rows(lines, PROBLEM)
+    with pytest.raises(UserError, match=r"Each row must have 3 numbers; row 2 has 4\."):
+        parse_rows(["1 2 3", "1 2 3 4", "1 2"], PROBLEM)

@@ -13,8 +13,8 @@ from desk import call
 
 import made_up
 from auxmod.experiments.single import train_run
-from auxmod.experiments.store import CONFIG, METRICS, PROVENANCE, RESULT, Results, Run
-from auxmod.files import sealed
+from auxmod.experiments.store import Results, Run
+from auxmod.files import CONFIG, METRICS, PROVENANCE, RESULT, sealed
 from auxmod.learning.engine import Finished
 from auxmod.learning.precision import resolve_device
 from tiny import flags, tiny

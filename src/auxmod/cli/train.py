@@ -26,7 +26,7 @@ from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments.store import Run
 from auxmod.experiments.track import Start, last_point, tracked, tracker
-from auxmod.files import MODEL, STATE
+from auxmod.files import CONFIG, MODEL, STATE
 from auxmod.settings import flatten
 
 
@@ -61,6 +61,8 @@ def train(
     run_config = run.config if run else resolved(given_settings(flags, config), preset)
     if dry_run:
         return _describe(run_config, device, json)
+    free = run is not None or out is None or not out.exists() or (out / CONFIG).is_file()  # a run may be resumed
+    require(free, f"{out} exists already, and is not a run: choose another --out.")
     chosen = resolve_device(device)
     start = tracker(track) if track else None
     run = run or create_run(out or default_path(run_config), run_config, chosen)

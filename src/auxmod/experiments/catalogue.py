@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from auxmod.checked import number
+from auxmod.checked import longhand, number
 from auxmod.errors import UserError, require
-from auxmod.experiments.store import CONFIG, METRICS, Run, read_results
+from auxmod.experiments.store import Run, read_results
 from auxmod.experiments.trusted import configuration
+from auxmod.files import CONFIG, METRICS
 from auxmod.settings import flatten
 
 FIGURES = ("match", "chance", "validation", "seconds")
@@ -114,18 +115,21 @@ def conditions(where: str | None) -> list[tuple[str, str, str]]:
     ]
     sentence = f"--where is {where!r}, but must be conditions such as method=aux,n=16,match>0.9."
     require(None not in parts, sentence)
-    return [(part[1], part[2], part[3]) for part in parts if part]
+    return [(part[1], part[2], longhand(part[3])) for part in parts if part]
 
 
 def select(entries: Sequence[Entry], where: str | None) -> list[Entry]:
     """The entries for which every condition holds; one without the figure asked for is left out."""
     chosen = list(entries)
     for name, sign, wanted in conditions(where):
-        chosen = [entry for entry in chosen if _holds(_value(entry, name), _COMPARE[sign], wanted)]
+        chosen = [entry for entry in chosen if _holds(_value(entry, name), _COMPARE[sign], wanted, name)]
     return chosen
 
 
-def _holds(value: Any, compare: Callable[[Any, Any], bool], wanted: str) -> bool:
+def _holds(value: Any, compare: Callable[[Any, Any], bool], wanted: str, name: str) -> bool:
+    countable = isinstance(value, int | float) and not isinstance(value, bool)
+    known = not countable or number(wanted) is not None or wanted.lower() == "none"
+    require(known, f"--where compares {name}, a number, with {wanted!r}, which is not a number.")
     if isinstance(value, bool | str) or value is None or number(wanted) is None:
         same = compare in (operator.eq, operator.ne)
         return same and compare(str(value).lower(), wanted.lower())

@@ -35,7 +35,11 @@ from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments.trusted import check_curve, check_origin, check_point, check_row, check_scores
 from auxmod.files import (
+    CONFIG,
+    METRICS,
     MODEL,
+    PROVENANCE,
+    RESULT,
     STATE,
     append,
     append_line,
@@ -52,7 +56,6 @@ from auxmod.files import (
     write_lines,
 )
 
-CONFIG, PROVENANCE, METRICS, RESULT = "config.json", "provenance.json", "metrics.jsonl", "result.json"
 FILES = (CONFIG, PROVENANCE, METRICS, RESULT, MODEL, STATE)
 """What a run directory holds."""
 PATIENCE = 20

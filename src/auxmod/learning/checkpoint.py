@@ -17,13 +17,24 @@ from torch import Tensor
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
-from auxmod.files import MODEL, read_json, sealed, sha256, unsealed, write_bytes, write_json
+from auxmod.files import (
+    CONFIG,
+    METRICS,
+    MODEL,
+    RESULT,
+    STATE,
+    read_json,
+    sealed,
+    sha256,
+    unsealed,
+    write_bytes,
+    write_json,
+)
 from auxmod.learning.engine import Ensemble, make_encoder
 from auxmod.learning.model import Encoder
 
 LAYOUT = "by-size:"
 """The order of parameters in a state's rows: a state of another is refused, never read in the wrong order."""
-CONFIG = "config.json"
 
 
 def save_model(directory: Path, encoder: Encoder, member: int, config: RunConfig) -> None:
@@ -36,6 +47,11 @@ def save_model(directory: Path, encoder: Encoder, member: int, config: RunConfig
     }
     write_json(directory / CONFIG, sealed(config.to_dict()))
     _write(directory / MODEL, tensors, config.hash)
+
+
+def holds_training(directory: Path) -> bool:
+    """Whether a directory has files of a run beside its model."""
+    return any((directory / name).exists() for name in (METRICS, RESULT, STATE))
 
 
 def load_model(directory: Path, device: torch.device) -> tuple[Encoder, RunConfig]:

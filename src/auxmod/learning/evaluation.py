@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
 from auxmod.config import Distribution, Fill, Model
+from auxmod.errors import require
 from auxmod.learning.memory import free_bytes
 from auxmod.learning.objective import Objective
 from auxmod.problem import labels, metrics, rng, sampling
@@ -36,6 +37,13 @@ def evaluate(
     The inputs depend on (N, q, stream, distribution) alone, so that every model answers the same questions. Where
     ``at_once`` of them do not fit into a GPU's memory, fewer are tried.
     """
+    require(samples >= 1, f"--samples is {samples}, but must be 1 or more.")
+    for name, value, known in (("distribution", distribution, get_args(Distribution)), ("fill", fill, get_args(Fill))):
+        require(value in known, f"--{name} is {value!r}; choose one of {', '.join(known)}.")
+    require(
+        fill == "zero" or distribution == "sparse",
+        "--fill nonzero is about sparse inputs: add --distribution sparse, or leave out --fill.",
+    )
     options: dict[str, Any] = {"stream": stream, "distribution": distribution, "fill": fill, "taus": taus, "asks": asks}
     try:
         return _evaluate(forward, objective, n, samples, at_once, **options)
@@ -88,6 +96,7 @@ def averaged(forward: Callable[[Tensor], Tensor], objective: Objective, x: Tenso
     self-reduction of Blum, Luby and Rubinfeld): the model's errors there are others, and average out. By how much the
     sum itself is larger, wraps of single terms counted, is known as well, so that this holds for every modulus.
     """
+    require(times >= 1, f"--asks is {times}, but a question is asked at least once.")
     outputs = forward(x)
     if times == 1:
         return outputs

@@ -12,15 +12,20 @@ from torch import Tensor, nn
 
 from auxmod.config import Model
 from auxmod.learning.model import Block, Encoder, Linear
+from auxmod.problem import labels
 
 
 class PlainModel(nn.Module):
     """One model: tokens (B, N) or features (B, N, inputs) → outputs (B, outputs)."""
 
+    rungs: Tensor | None
+    """Multipliers and moduli, int64 (2, J), where it makes the features of whole numbers (B, N) by itself."""
+
     def __init__(self, model: Model, n: int, inputs: int, outputs: int) -> None:
         super().__init__()
         D, bias = model.width, model.bias
         self.pooling = model.pooling
+        self.register_buffer("rungs", None, persistent=False)
         self.embed: nn.Module = nn.Embedding(inputs, D) if model.embedding == "token" else nn.Linear(inputs, D, bias)
         self.cls = nn.Parameter(torch.randn(D)) if model.pooling == "cls" else None
         layer = nn.TransformerEncoderLayer(
@@ -38,6 +43,9 @@ class PlainModel(nn.Module):
         self.head = nn.Linear(D * n if model.pooling == "flatten" else D, outputs, bias)
 
     def forward(self, x: Tensor) -> Tensor:
+        if self.rungs is not None and not x.is_floating_point():
+            multipliers, moduli = self.rungs
+            x = labels.points(x[..., None] * multipliers % moduli, moduli).flatten(-2).to(self.head.weight.dtype)
         h = self.embed(x)
         if self.cls is not None:
             h = torch.cat((self.cls.expand(len(h), 1, -1), h), 1)

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from auxmod.config import RunConfig
-from auxmod.learning.checkpoint import load_model, save_model
+from auxmod.errors import require
+from auxmod.learning.checkpoint import holds_training, load_model, save_model
 from auxmod.learning.evaluation import averaged, chunks, evaluate, rows_at_once
 from auxmod.learning.model import Encoder
 from auxmod.learning.objective import Objective
@@ -69,15 +70,22 @@ class TrainedModel(nn.Module):
         return evaluate(lambda x: self(x[0])[None], objective, encoder.n, samples, at_once=at_once, **options)[0]
 
     def save_pretrained(self, directory: str | Path) -> None:
-        """Write `config.json` and `model.safetensors`, which :func:`auxmod.load` reads."""
-        save_model(Path(directory), self.encoder, 0, self.config)
+        """Write `config.json` and `model.safetensors`, which :func:`auxmod.load` reads; never over a run's own."""
+        place = Path(directory)
+        sentence = f"{place} holds a run, whose model this would overwrite: choose another directory."
+        require(not holds_training(place), sentence)
+        save_model(place, self.encoder, 0, self.config)
 
     def to_torch(self) -> PlainModel:
         """The same network as an ordinary `torch.nn.TransformerEncoder` model.
 
-        It takes what the encoder takes: tokens (B, N), or the features that `Objective.features` makes.
+        It takes whole numbers (B, N), as this one does, or the features that `Objective.features` makes of them.
         """
-        return to_plain(self.encoder)
+        plain = to_plain(self.encoder)
+        if self.config.model.embedding == "angular":
+            objective = Objective.of([self.config], self.encoder.head.weight.device)
+            plain.rungs = torch.stack((objective.harmonics[0], objective.moduli[0]))
+        return plain
 
 
 def load(path: str | Path, device: str = "auto") -> TrainedModel:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from auxmod.checked import is_int
 from auxmod.config import Problem
 from auxmod.errors import UserError, require
 
@@ -21,10 +22,11 @@ def check_rows(x: Any, problem: Problem) -> Rows:
         rows = np.atleast_2d(np.asarray(x))
     except ValueError:
         rows = np.asarray(None)
-    require(
-        rows.dtype.kind in "iu" or (rows.dtype.kind == "f" and bool(np.all(rows == np.floor(rows)))),
-        "The inputs must be whole numbers, in rows of equal length.",
-    )
+    if not (rows.dtype.kind == "O" and all(map(is_int, rows.flat))):  # these may pass 64 bits
+        require(
+            rows.dtype.kind in "iu" or (rows.dtype.kind == "f" and bool(np.all(rows == np.floor(rows)))),
+            "The inputs must be whole numbers, in rows of equal length.",
+        )
     require(
         rows.ndim == 2 and rows.shape[1] == problem.n,
         f"Each row must have {problem.n} numbers; these have shape {'×'.join(map(str, rows.shape))}.",
@@ -61,4 +63,6 @@ def parse_rows(lines: Iterable[str], problem: Problem) -> Rows:
     except ValueError as error:
         raise UserError(f"The rows must be whole numbers with commas or spaces between ({error}).") from None
     require(bool(rows), "There are no rows to predict: give numbers, --file, or rows on standard input.")
+    for at, row in enumerate(rows, 1):
+        require(len(row) == problem.n, f"Each row must have {problem.n} numbers; row {at} has {len(row)}.")
     return check_rows(rows, problem)

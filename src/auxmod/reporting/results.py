@@ -17,7 +17,8 @@ from typing import Any
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments import catalogue
-from auxmod.experiments.store import RESULT, holds_results, read_results, supersedes
+from auxmod.experiments.store import holds_results, read_results, supersedes
+from auxmod.files import RESULT
 
 Row = Mapping[str, Any]
 Index = dict[str, list[Row]]

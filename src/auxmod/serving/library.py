@@ -20,8 +20,8 @@ from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments import catalogue, claims
 from auxmod.experiments.catalogue import Entry
-from auxmod.experiments.store import CONFIG, METRICS, PROVENANCE, RESULT, Run
-from auxmod.files import MODEL, read_json, sha256
+from auxmod.experiments.store import Run
+from auxmod.files import CONFIG, METRICS, MODEL, PROVENANCE, RESULT, read_json, sha256
 
 REST, SHARE = 1.0, 0.01
 """Seconds between two looks at the store, and the most of the time that is spent on them."""

@@ -3,8 +3,11 @@
 import contextlib
 import io
 import json
+import os
+import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +15,7 @@ from auxmod.cli import main
 from auxmod.cli.demo import _save_picture
 from auxmod.cli.display import Bars, line_chart
 from auxmod.experiments.store import Run
-from auxmod.learning.engine import Progress
+from auxmod.learning.engine import Ensemble, Progress
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +94,61 @@ def test_json_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypat
     assert error == ""
     assert [row["method"] for row in rows] == ["naive", "sparse", "aux"]
     assert Run.open(tmp_path / "d" / "aux").config.seed == 3
+
+
+# -- a stop ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_it_saves_all_three_exits_with_130_and_says_how_to_go_on(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    shown: tuple[Path, str, str],
+    asked: signal.Signals,
+) -> None:
+    honest = Bars.show
+
+    def stopping(self: Bars, name: str, event: Progress) -> None:
+        if name == "sparse" and event.step == event.steps // 2:
+            os.kill(os.getpid(), asked)
+        honest(self, name, event)
+
+    monkeypatch.setattr("auxmod.learning.engine.VALIDATION_SAMPLES", 200)
+    with monkeypatch.context() as patch:
+        patch.setattr(Bars, "show", stopping)
+        assert main(["demo", "--quick", "--quiet", "--out", str(tmp_path / "d")]) == 130
+    said = capsys.readouterr()
+    assert said.out == ""
+    first, _, commands = said.err.partition(" To go on: ")
+    assert first == "Stopped; what was trained is saved."
+    for command, method in zip(commands.rstrip(".\n").split(", "), ("naive", "sparse", "aux"), strict=True):
+        assert command == f"auxmod train --resume --out {tmp_path}/d/{method}"
+        assert main([*command.split()[1:], "--quiet", "--json"]) == 0
+        for name in ("model.safetensors", "result.json", "metrics.jsonl"):
+            assert (tmp_path / "d" / method / name).read_bytes() == (shown[0] / method / name).read_bytes()
+
+
+def test_stopped_while_measuring_it_does_not_wait_and_names_what_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measure, seen = Ensemble.evaluate, []
+
+    def stopping(self: Ensemble, samples: int, **options: Any) -> Any:
+        if not options:  # the test inputs, not the held-out ones
+            seen.append(self.configs[0].method.method)
+            if len(seen) == 2:
+                os.kill(os.getpid(), signal.SIGTERM)
+        return measure(self, samples, **options)
+
+    monkeypatch.setattr("auxmod.learning.engine.VALIDATION_SAMPLES", 20)
+    monkeypatch.setattr(Ensemble, "evaluate", stopping)
+    assert main(["demo", "--quick", "--quiet", "--out", str(tmp_path / "d")]) == 130
+    assert seen == ["naive", "sparse"]
+    commands = (f"auxmod train --resume --out {tmp_path}/d/{method}" for method in ("sparse", "aux"))
+    said = f"Stopped; what was trained is saved. To go on: {', '.join(commands)}.\n"
+    assert capsys.readouterr().err == said
+    assert main(["train", "--resume", "--quiet", "--out", str(tmp_path / "d/aux")]) == 0
 
 
 # -- the chart ------------------------------------------------------------------------------------------------

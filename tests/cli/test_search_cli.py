@@ -1,14 +1,20 @@
 """`auxmod search`: what it prints, draws and leaves; bad input is one sentence and leaves nothing."""
 
 import json
+import os
 import re
+import signal
 import sys
 from pathlib import Path
+from typing import Any
 
+import optuna
 import pytest
 
 from auxmod.cli import main
+from auxmod.cli.watch import Watch
 from auxmod.experiments.store import read_results
+from auxmod.learning.engine import Progress
 from tiny import flags
 
 OWN = ["--epochs", "1", "--k", "3:5", "--r", "0.05:0.6", "--trials", "10", "--members", "10", "--rungs", "none"]
@@ -42,6 +48,29 @@ def test_it_searches_shows_draws_and_is_done_when_asked_again(
     assert found["storage"] == "sqlite:///runs/search.db"
     assert set(found["importances"]) == {"k", "r"}
     assert [trial["validation"] for trial in found["trials"]] == sorted((r["validation"] for r in rows), reverse=True)
+
+
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_it_saves_exits_with_130_and_goes_on_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: signal.Signals
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    honest = Watch.see
+
+    def stopping(self: Watch, event: Any) -> None:
+        if isinstance(event, Progress) and event.step == 20:
+            os.kill(os.getpid(), asked)
+        honest(self, event)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Watch, "see", stopping)
+        assert main([*command("--epochs", "10"), "--quiet"]) == 130
+    assert capsys.readouterr().err == "Stopped at step 20 of 60; the same command goes on from there.\n"
+    assert main(command("--epochs", "10")) == 0
+    assert "10 cells of N = 4, angular, 60 samples: steps 20 to 60." in capsys.readouterr().err
+    study = optuna.load_study(study_name=None, storage="sqlite:///runs/search.db")
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 10
+    assert sorted(path.name for path in Path("runs").iterdir()) == ["search.db", "search.jsonl"]
 
 
 def test_the_storage_and_the_budget_are_those_given(

@@ -1,7 +1,10 @@
 """Halving: members that lag leave without a trace."""
 
+import contextlib
+import functools
 import runpy
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,10 +12,11 @@ import torch
 
 from auxmod.config import RunConfig
 from auxmod.experiments import halving
-from auxmod.experiments.ensembles import Ended
-from auxmod.experiments.halving import Rung, behind, train_halving
+from auxmod.experiments.ensembles import Ended, Notice, Started
+from auxmod.experiments.halving import Rung, behind, train_halving, unfinished
+from auxmod.experiments.single import Interrupted
 from auxmod.learning import engine
-from auxmod.learning.engine import Ensemble, Finished
+from auxmod.learning.engine import Ensemble, Finished, Progress
 from tiny import tiny
 
 CPU = torch.device("cpu")
@@ -95,3 +99,59 @@ def test_a_member_that_diverges_has_its_row_and_none_else_is_lost(monkeypatch: p
     assert [row["hash"] for row in end.rows] == [configs[place].hash for place in (1, 2, 3)]
     assert "stopped being finite" in end.rows[0]["failed"]
     assert all("scores" in row for row in end.rows[1:])
+
+
+@pytest.mark.parametrize("embedding", ["angular", "token"])
+def test_stopped_anywhere_it_goes_on_from_there_to_the_same_rows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, embedding: str
+) -> None:
+    """Before, at, between and after the rungs, with a member that diverges and, for tokens, one that rides on."""
+    configs = [tiny(k=k, seed=k, lr=1e30 if k == 4 else 1e-2, embedding=embedding) for k in (3, 4, 5, 6)]
+    state = tmp_path / "0.safetensors"
+    drop(monkeypatch, (2,), (0,))
+    *events, whole = train_halving(configs, CPU)
+    steps = [e.step for e in events if isinstance(e, Progress)]
+    rungs = [e for e in events if isinstance(e, Rung)]
+    for places in (steps[1:2], steps[2:-1:3], steps[:-1]):
+        drop(monkeypatch, (2,), (0,))
+        left, pruned, begun = configs, list[Rung](), []
+        for place in [*places, None]:
+            seen: list[Any] = []
+            asked = functools.partial(lambda place, seen: place is not None and seen[-1].step >= place, place, seen)
+            with contextlib.suppress(Interrupted):
+                for event in train_halving(left, CPU, state=state, stopping=asked):
+                    seen.append(event)
+            begun.append(seen[0].step)
+            pruned += [e for e in seen if isinstance(e, Rung)]
+            left = [c for c in configs if not any(c.hash in rung.pruned for rung in pruned)]
+        assert begun[0] == 0 < begun[1]
+        assert begun == sorted(begun)
+        assert pruned == rungs
+        assert isinstance(seen[-1], Ended)
+        assert isinstance(whole, Ended)
+        assert [plain(row) for row in seen[-1].rows] == [plain(row) for row in whole.rows]
+        state.unlink()
+
+
+def plain(row: dict[str, Any]) -> dict[str, Any]:
+    """A row without what differs from day to day."""
+    return {**row, "provenance": row["provenance"]["members"]}
+
+
+def test_a_state_that_is_damaged_or_of_other_runs_is_not_gone_on_from(tmp_path: Path) -> None:
+    state, configs = tmp_path / "0.safetensors", [tiny(seed=0), tiny(seed=1)]
+    stopped = train_halving(configs, CPU, state=state, stopping=lambda: True)
+    with pytest.raises(Interrupted):
+        list(stopped)
+    ((found, log),) = unfinished(tmp_path)
+    assert (found, log.members) == (state, [c.hash for c in configs])
+    notice, begun, *_ = train_halving([tiny(seed=2)], CPU, state=state)
+    assert isinstance(notice, Notice)
+    assert "belongs to other runs" in notice.sentence
+    assert isinstance(begun, Started)
+    assert begun.step == 0
+    state.with_suffix(".json").write_text("{}")
+    assert list(unfinished(tmp_path)) == []
+    notice, *_ = train_halving(configs, CPU, state=state)
+    assert isinstance(notice, Notice)
+    assert "is not the log of a search" in notice.sentence

@@ -2,6 +2,7 @@
 
 import fcntl
 import itertools
+import operator
 import os
 import signal
 import subprocess
@@ -93,6 +94,56 @@ def test_stopped_anywhere_it_goes_on_to_the_same_trials(tmp_path: Path) -> None:
     assert told(again) == told(whole)
     rows = [row["hash"] for row in read_results(tmp_path / "broken/r.jsonl")]
     assert len(rows) == len(set(rows)) == whole["complete"]
+
+
+@pytest.mark.usefixtures("halves")
+def test_stopped_again_and_again_each_trial_is_trained_once_and_keeps_its_number(tmp_path: Path) -> None:
+    space, how = parse_space(GIVEN | {"pooling": "mean,max"}), Plan(trials=10, members=5)
+    for name in ("whole", "broken"):
+        (tmp_path / name).mkdir()
+    _, whole = run(tmp_path / "whole", space, how)
+    begun: list[Started] = []
+    stops = 0
+    while True:
+        seen: list[Any] = []
+        with opened(f"sqlite:///{tmp_path}/broken/s.db", "s", space) as study:
+            try:
+                for event in run_search(
+                    study, space, tmp_path / "broken/r.jsonl", CPU, how, stopping=lambda seen=seen: len(seen) > 4
+                ):
+                    seen.append(event)
+                break
+            except Interrupted:
+                stops += 1
+            finally:
+                begun += [event for event in seen if isinstance(event, Started)]
+            assert stops < 30
+    assert stops > 5
+    assert sum(event.step == 0 for event in begun) == 4  # two batches of two shapes
+    with opened(f"sqlite:///{tmp_path}/broken/s.db", "s", space) as study:
+        assert len(study.trials) == 10
+        again = summary(study)
+    key = operator.itemgetter("number")
+    assert sorted(again["trials"], key=key) == sorted(whole["trials"], key=key)
+    assert not (tmp_path / "broken/r.jsonl.d").exists()
+
+
+@pytest.mark.usefixtures("halves")
+def test_what_another_process_trains_is_not_gone_on_with_here(tmp_path: Path) -> None:
+    """Of a space of two runs, one process trains one, and the other asks for it too."""
+    space = parse_space(GIVEN | {"k": "3,4", "r": "0.2", "lr": "1e-3"})
+    one, both = (Plan(trials=8, members=members, rungs=()) for members in (1, 7))
+    with pytest.raises(Interrupted):
+        run(tmp_path, space, one, stopping=iter([False, False, True]).__next__)
+    with opened(f"sqlite:///{tmp_path}/s.db", "s", space) as study:
+        other = run_search(study, space, tmp_path / "r.jsonl", CPU, one)
+        *_, begun, _ = itertools.islice(other, 3)
+        assert isinstance(begun, Started)
+        assert begun.step == 2
+        here, found = run(tmp_path, space, both)
+        assert [(len(e.configs), e.step) for e in here if isinstance(e, Started)] == [(2, 0)]
+        other.close()  # type: ignore[attr-defined]
+        assert found["complete"] == 7
 
 
 @pytest.mark.parametrize("moment", ["r.jsonl.d/*.lock", "r.jsonl"])

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from auxmod.cli.display import Bars, console, line_chart, percent, print_json, table
 from auxmod.cli.options import RUN, SWITCH, WHOLE, Device, Json, Quiet
 from auxmod.cli.train import free_path
+from auxmod.cli.watch import stop_when_asked
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments.catalogue import measured
@@ -53,23 +54,38 @@ def demo(
 
 
 def _train_side_by_side(runs: dict[str, Run], device: Any, quiet: bool) -> dict[str, float]:
-    """Take the three in turn, a stretch of steps each, so that they race before one's eyes."""
-    from auxmod.experiments.single import train_run
+    """Take the three in turn, a stretch of steps each, so that they race before one's eyes; a stop saves them all."""
+    from auxmod.experiments.single import Interrupted, train_run
     from auxmod.learning.engine import Finished
 
-    racing = {method: train_run(run, device) for method, run in runs.items()}
-    seconds = dict.fromkeys(racing, 0.0)
-    with Bars(quiet) as bars:
+    seconds, measuring = dict.fromkeys(runs, 0.0), False
+    with stop_when_asked() as stopping, Bars(quiet) as bars:
+        racing = {method: train_run(run, device, stopping=stopping) for method, run in runs.items()}
         while racing:
             for method in list(racing):
+                if measuring:
+                    stopping.saved = _stopped(runs)
                 began = time.monotonic()
-                event = next(racing[method])
+                try:
+                    event = next(racing[method])
+                except Interrupted:
+                    del racing[method]
+                    continue
                 seconds[method] += time.monotonic() - began
                 if isinstance(event, Finished):
                     del racing[method]
                 else:
                     bars.show(method, event)
+                    measuring = event.step == event.steps and method == METHODS[-1]  # of equally long runs
+    if any(run.result is None for run in runs.values()):
+        raise Interrupted(_stopped(runs))
     return seconds
+
+
+def _stopped(runs: dict[str, Run]) -> str:
+    """What was stopped and saved, and how to go on with it."""
+    commands = [f"auxmod train --resume --out {run.path}" for run in runs.values() if run.result is None]
+    return f"Stopped; what was trained is saved. To go on: {', '.join(commands)}."
 
 
 def _row(method: str, run: Run, seconds: float) -> dict[str, Any]:

@@ -2,15 +2,16 @@
 
 What is sought is held-out accuracy; the test inputs are only looked at afterwards. The study lives in any database
 that Optuna knows, by URL. A search that was stopped or killed goes on: trials that nobody trains any more are queued
-again under a new number, the old one failed. Whole trials are rows of a results file too, and a run that has its row
-there already is not trained again. Processes that share a study must share that file: claims beside it say who lives.
+again, and an ensemble that was saved beside the results file goes on from there. Whole trials are rows of that file
+too, and a run that has its row there already is not trained again. Processes that share a study must share that file:
+claims beside it say who lives.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments import claims
 from auxmod.experiments.ensembles import Ended, Notice, TooLarge, attempted
-from auxmod.experiments.halving import RUNGS, Rung, train_halving
+from auxmod.experiments.halving import RUNGS, Log, Rung, train_halving, unfinished
 from auxmod.experiments.own_data import resolved
 from auxmod.experiments.packing import Shape, check_precisions, group_of, plan
 from auxmod.experiments.ranges import TYPES
@@ -81,7 +82,7 @@ def run_search(
 ) -> Iterator[Event]:
     """Ask, train and tell until the study has its trials or the budget is spent; a study that was stopped goes on.
 
-    When ``stopping()`` says so, :class:`Interrupted` is raised; the trials in training begin again next time.
+    When ``stopping()`` says so, what is in training is saved and :class:`Interrupted` raised.
     """
     most = max(map(work, examples(space, device)))
     book, directory = Results(results), claims.directory_of(results)
@@ -89,13 +90,15 @@ def run_search(
     limits: dict[Shape, int] = {}
     while True:
         with locked(results):
-            _requeue(study, space, claims.held(directory))
+            held = claims.held(directory)
+            _requeue(study, space, held)
             done = finished(study)
             size = _batch_size(study, done, how)
             batch = _ask(study, space, size, how) if size else {}
+            saved = [(state, log) for state, log in unfinished(directory) if not log.left & held]
             claim = claims.take(directory, list(batch)) if batch else None
             if not size:
-                claims.tidy(directory, ())
+                claims.tidy(directory, {trial.user_attrs.get(HASH, "") for trial in done})
         try:
             failed = sum(FAILED in trial.user_attrs for trial in done)
             left = most * float(how.trials - len(done))
@@ -107,10 +110,10 @@ def run_search(
             known |= {row["hash"]: row for row in book.refresh()}
             fresh = [config for run, (config, _) in batch.items() if "validation" not in known.get(run, {})]
             _tell_rows(study, batch, [known[run] for run in batch.keys() - {c.hash for c in fresh}], cost=0.0)
-            while fresh:
-                members = plan(fresh, device, limits=limits)[0]
+            while fresh and claim:
+                members, own = _saved(saved, fresh, claim) or (plan(fresh, device, limits=limits)[0], claim)
                 ended = {config.hash for config in members}
-                for event in _train(study, batch, members, results, device, how.rungs, stopping):
+                for event in _train(study, batch, members, own, results, device, how.rungs, stopping):
                     if isinstance(event, TooLarge):
                         limits[group_of(members[0])] = event.half
                         ended -= batch.keys()  # but for those that were pruned, they come again
@@ -136,7 +139,10 @@ Batch = dict[str, tuple[RunConfig, list[Trial]]]
 
 
 def _requeue(study: optuna.Study, space: Space, held: set[str]) -> None:
-    """Queue again what a process began that is no more, in the order it was first asked for: the sampler minds it."""
+    """Queue again what a process began that is no more, in the order it was first asked for: the sampler minds it.
+
+    What was wholly asked for keeps its number; what was not is drawn anew under another, the old one failed.
+    """
 
     def lost() -> list[FrozenTrial]:
         trials = study.get_trials(deepcopy=False)
@@ -154,6 +160,9 @@ def _requeue(study: optuna.Study, space: Space, held: set[str]) -> None:
 
     replaced = set(again.values())
     for trial in sorted(lost(), key=lambda trial: first(trial.number)):
+        if HASH in trial.user_attrs and trial.number not in replaced:
+            study._storage.set_trial_state_values(trial._trial_id, TrialState.WAITING)
+            continue
         if trial.number not in replaced:  # first: killed in between, it is not lost
             study.enqueue_trial(_chosen(trial, space), user_attrs={AGAIN: trial.number})
         study.tell(trial.number, state=TrialState.FAIL)
@@ -225,21 +234,35 @@ def _distribution(name: str, part: Interval | list[Any]) -> BaseDistribution:
 # -- training and telling -------------------------------------------------------------------------------------
 
 
+def _saved(
+    saved: list[tuple[Path, Log]], fresh: Sequence[RunConfig], claim: claims.Claim
+) -> tuple[list[RunConfig], claims.Claim] | None:
+    """A saved ensemble that the runs go on with, if any: those of them in it, and the claim with its place."""
+    for state, log in saved:
+        members = [config for config in fresh if config.hash in log.left]
+        if len(members) == len(log.left):
+            saved.remove((state, log))
+            return members, replace(claim, place=state.with_suffix(""))
+    return None
+
+
 def _train(
     study: optuna.Study,
     batch: Batch,
     members: Sequence[RunConfig],
+    claim: claims.Claim,
     results: Path,
     device: torch.device,
     rungs: Sequence[float],
     stopping: Callable[[], bool],
 ) -> Iterator[Event]:
     steps = members[0].training.steps
-    for event in attempted(members, device, lambda: train_halving(members, device, rungs=rungs, stopping=stopping)):
+    options: dict[str, Any] = {"rungs": rungs, "state": claim.state, "stopping": stopping}
+    for event in attempted(members, device, lambda: train_halving(members, device, **options)):
         if isinstance(event, Rung):
             for run, accuracy in event.accuracy.items():
                 for trial in batch[run][1]:
-                    trial.report(accuracy, event.step)
+                    _report(trial, accuracy, event.step)
             for run in event.pruned:
                 _end(study, batch.pop(run)[1], None, TrialState.PRUNED, {COST: event.step / steps})
             gone = f"{len(event.pruned)} of {len(event.accuracy)} members lag and are pruned"
@@ -249,7 +272,15 @@ def _train(
             rows = [_discreet(row) for row in event.rows]
             Results(results).append(rows)
             _tell_rows(study, batch, rows, cost=1.0)
+        if isinstance(event, Ended | TooLarge):
+            claim.forget()
         yield event
+
+
+def _report(trial: Trial, accuracy: float, step: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # one that had to begin again may have said so before
+        trial.report(accuracy, step)
 
 
 def _discreet(row: dict[str, Any]) -> dict[str, Any]:

@@ -138,6 +138,10 @@ def test_a_claim_holds_as_long_as_its_process_lives(tmp_path: Path) -> None:
     claims.announce(directory, {"a": {}})
     claims.tidy(directory, ["z"])  # by another sweep into the same file, which has ended
     assert claims.planned(directory) == {"a": {}}
+    twice = claims.take(directory, ["a", "b"])  # harms not the other's
+    assert claims.held(directory) == {"a", "b"}
+    twice.release()
+    assert claims.held(directory) == {"a", "b"}
     own = claims.take(directory, ["c"])
     assert claims.held(directory) == {"a", "b", "c"}
     holder.kill()

@@ -78,6 +78,21 @@ def test_a_batch_is_one_ensemble_and_shapes_split_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("halves")
+def test_an_ensemble_that_fails_after_a_rung_fails_those_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*words: Any, **options: Any) -> Any:
+        for event in halving.train_halving(*words, **options):
+            yield event
+            if isinstance(event, halving.Rung):
+                raise RuntimeError("broken")
+
+    monkeypatch.setattr(search, "train_halving", failing)
+    _, found = run(tmp_path, parse_space(GIVEN), Plan(trials=4, members=4))
+    assert sorted(trial["state"] for trial in found["trials"]) == ["failed", "failed", "pruned", "pruned"]
+    rows = read_results(tmp_path / "r.jsonl")
+    assert [row["failed"] for row in rows] == ["RuntimeError: broken"] * 2
+
+
+@pytest.mark.usefixtures("halves")
 def test_stopped_anywhere_it_goes_on_to_the_same_trials(tmp_path: Path) -> None:
     """Batches of two shapes; the stops come inside an ensemble, between two, and before the first event."""
     space, how = parse_space(GIVEN | {"pooling": "mean,max"}), Plan(trials=9, members=3)

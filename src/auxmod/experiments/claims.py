@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -67,13 +68,19 @@ def _make(directory: Path) -> None:
 
 
 def take(directory: Path, members: Sequence[str]) -> Claim:
-    """Claim an ensemble that :func:`held` says is free."""
+    """Claim an ensemble; one that another process trains too, as searches of few choices may, in another place."""
     _make(directory)
-    place = directory / sha256(",".join(members).encode())[:16]
-    descriptor = os.open(place.with_suffix(LOCK), os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
+    for others in itertools.count():
+        place = directory / sha256(",".join([*members, *others * ["again"]]).encode())[:16]
+        descriptor = os.open(place.with_suffix(LOCK), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            os.close(descriptor)
     claim = Claim(tuple(members), place, descriptor)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(descriptor, 0)
         append(descriptor, json.dumps(list(members)).encode())
     except OSError:
         claim.release()

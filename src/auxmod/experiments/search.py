@@ -269,7 +269,7 @@ def _train(
             yield Notice(f"Step {event.step:,} of {steps:,}: {gone}.")
             continue
         if isinstance(event, Ended):
-            rows = [_discreet(row) for row in event.rows]
+            rows = [_discreet(row) for row in event.rows if row["hash"] in batch]  # a failure's are of pruned ones too
             Results(results).append(rows)
             _tell_rows(study, batch, rows, cost=1.0)
         if isinstance(event, Ended | TooLarge):

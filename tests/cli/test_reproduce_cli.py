@@ -45,7 +45,7 @@ def cli(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
 
 def test_the_items_are_those_there_are() -> None:
     assert set(get_args(shown.TableItem)) == {*TITLES, "all"}
-    assert set(get_args(reproduce.Method)) == set(wants.VARIANTS)
+    assert set(get_args(shown.Method)) == set(wants.VARIANTS)
     assert set(get_args(shown.FigureItem)) == {*figures.FIGURES, "all"}
     assert set(get_args(reproduce.Item)) == {*recipes.RECIPES, "gap", "rho", "all"}
     assert get_args(shown.PublishedTable) == published.TABLES
@@ -118,6 +118,24 @@ def test_a_table_in_every_form(cli: Cli) -> None:
     assert json.loads(out) == json.loads(same)
     _, out, _ = cli("table", "table1b", "--results", "results/mine.jsonl", "--json")
     assert json.loads(out)[0]["rows"][0]["mean"] == pytest.approx(95)
+
+
+def test_a_table_of_some_cells(cli: Cli) -> None:
+    some = ("--n", "16,64", "--q", 97, "--method", "aux", "--samples", "100K")
+    _, out, _ = cli("table", "table1b", *some, "--preset", "paper", "--results", STORED, "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [(row["n"], row["q"], row["samples"], row["method"]) for row in rows] == [
+        (n, "97", "100000", "aux") for n in ("16", "64")
+    ]
+    _, out, _ = cli("table", "table1b", *some, "--preset", "paper", "--results", STORED)
+    assert "2 of 2 cells run" in out
+    assert "sparse" not in out
+    _, out, _ = cli("table", "all", "--n", 256, "--json")
+    assert [table["item"] for table in json.loads(out)] == ["beyond"]
+    _, out, _ = cli("table", "table3", "--method", "sparse", "--n", 8, "--preset", "paper", "--json")
+    assert {row["statistic"] for row in json.loads(out)[0]["rows"]} == {"sparse"}
+    code, _, error = cli("table", "rho", "--n", 16)
+    assert (code, error.count("No cell of rho is as --n, --q, --samples")) == (2, 1)
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -330,7 +348,7 @@ def test_what_needs_no_runs_is_printed_at_once(cli: Cli) -> None:
         (["table", "headline", "--samples", "500"], "headline has no other number of samples than its own"),
         (["table", "gap", "--samples", "500"], "gap has no other number of samples than its own: leave out --samples"),
         (["reproduce", "beyond", "--samples", "5000"], "No cell of beyond is as --n, --q, --samples, --method and"),
-        (["table", "beyond", "--samples", "5000"], "beyond has no cell with so many samples: leave out --samples"),
+        (["table", "beyond", "--samples", "5000"], "No cell of beyond is as --n, --q, --samples, --method and"),
         (["published", "--table", "table9"], 'Invalid value "table9"'),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from auxmod.errors import UserError
 from auxmod.experiments.presets import PAPER_CHOICE, with_preset
 from auxmod.experiments.recipes import RECIPES, SEARCHED, cells
-from auxmod.experiments.wants import TESTS, Wanted
+from auxmod.experiments.wants import TESTS, Facts, Wanted
 from auxmod.settings import build
 
 
@@ -68,8 +68,8 @@ def test_the_most_telling_cells_come_first() -> None:
 
 
 def test_seeds_sizes_and_a_choice_of_cells() -> None:
-    def keep(want: Wanted) -> bool:
-        return want.run.problem.n == 16 and want.variant == "sparse"
+    def keep(facts: Facts) -> bool:
+        return (facts["n"], facts["method"]) == (16, "sparse")
 
     runs = cells("table1b", ["paper"], seeds=2, samples=(500, 1_000), keep=keep)
     assert [(run.problem.q, run.training.samples, run.seed) for run in runs] == [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,41 +12,29 @@ from cyclopts import Parameter
 from auxmod.cli import display
 from auxmod.cli.options import RUN, SWITCH, WHOLE, Device, Force, Json, Quiet, RetryFailed, whole_numbers
 from auxmod.cli.pages import show_tables
-from auxmod.cli.shown import ITEM, PRESETS, Form, Preset, Samples, TableName, draw, pictures_of
+from auxmod.cli.shown import (
+    ITEM,
+    NONE,
+    PRESETS,
+    Form,
+    Only,
+    OnlyFlags,
+    Preset,
+    Samples,
+    TableName,
+    draw,
+    pictures_of,
+)
 from auxmod.cli.sweep import Common
-from auxmod.config import Embedding
 from auxmod.errors import require
 from auxmod.files import check_free
 
 if TYPE_CHECKING:
     from auxmod.config import RunConfig
-    from auxmod.experiments.wants import Wanted
     from auxmod.reporting.results import Index
 
 Item = Literal[TableName, "curves", "all"]
-Method = Literal["auto", "aux", "sparse", "naive", "expected", "fixed", "all", "searched"]
 STANDING = ("item", "samples", "runs", "done", "failed", "missing", "pflop")
-
-
-@dataclass(kw_only=True)
-class Only:
-    """The flags that name some of an item's cells."""
-
-    n: Annotated[str | None, Parameter(help="Only these numbers of terms, such as 64,128.")] = None
-    q: Annotated[str | None, Parameter(help="Only these moduli.")] = None
-    method: Annotated[Method | None, Parameter(help="Only this method.")] = None
-    embedding: Annotated[Embedding | None, Parameter(help="Only this embedding.")] = None
-
-    def keeper(self) -> Callable[[Wanted], bool]:
-        """What says whether a run of an item is meant."""
-        n, q = whole_numbers(self.n, "--n"), whole_numbers(self.q, "--q")
-
-        def keeps(want: Wanted) -> bool:
-            if (n and want.run.problem.n not in n) or (q and want.run.problem.q not in q):
-                return False
-            return self.method in (None, want.variant) and self.embedding in (None, want.run.model.embedding)
-
-        return keeps
 
 
 def reproduce(
@@ -58,7 +46,7 @@ def reproduce(
         int | None, WHOLE, Parameter(help="Seeds a cell.", show_default="3 at 100K, 1 above and over K and r")
     ] = None,
     samples: Samples = None,
-    only: Annotated[Only | None, Parameter(name="*")] = None,
+    only: OnlyFlags = None,
     results: Annotated[
         Path | None,
         Parameter(
@@ -100,14 +88,16 @@ def reproduce(
     for figure in pictures:
         check_free(figure.path, force or dry_run)
     place, counts = results or default_place(), whole_numbers(samples, "--samples")
-    runs = _runs(item, PRESETS[preset], seeds, counts, only or Only())
+    only = only or Only()
+    runs = _runs(item, PRESETS[preset], seeds, counts, only)
     if dry_run:
         return _describe(runs, place, json or format == "json")
     common = Common(device=device, retry_failed=retry_failed, quiet=quiet)
     failed = sum(_run(name, cells, place, common) for name, cells in runs.items())
     stored = _stored(place)
     if item in (*TITLES, "all"):
-        show_tables(tables.tables(item, PRESETS[preset], stored, counts), "json" if json else format)
+        made = tables.tables(item, PRESETS[preset], stored, counts, only.keeper())
+        show_tables([each for each in made if each.cells], "json" if json else format)
     drawn = draw(pictures, stored)
     if item not in (*TITLES, "all") and (json or format == "json"):
         display.print_json(drawn)
@@ -130,10 +120,7 @@ def _runs(
         return {}
     names = at_samples(RECIPES if item == "all" else [item], samples)
     found = {name: cells(name, presets, seeds=seeds, samples=samples, keep=keep) for name in names}
-    require(
-        any(found.values()),
-        f"No cell of {item} is as --n, --q, --samples, --method and --embedding ask: leave some of them out.",
-    )
+    require(any(found.values()), NONE.format(item))
     return found
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -11,10 +12,12 @@ from cyclopts import Parameter
 from auxmod.cli import display
 from auxmod.cli.options import Force, Json, whole_numbers
 from auxmod.cli.pages import Format, show_tables
+from auxmod.config import Embedding
 from auxmod.errors import require
 from auxmod.files import check_free
 
 if TYPE_CHECKING:
+    from auxmod.experiments.wants import Facts
     from auxmod.reporting.results import Index
 
 ITEM = Parameter(
@@ -41,7 +44,29 @@ _RESULTS = "A results file, or a directory of them or of runs. [default: results
 Results = Annotated[Path | None, Parameter(help=_RESULTS, show_default=False)]
 _SAMPLES = "Numbers of training samples, such as 100K,1M, in place of the item's own."
 Samples = Annotated[str | None, Parameter(help=_SAMPLES, show_default=False)]
+Method = Literal["auto", "aux", "sparse", "naive", "expected", "fixed", "all", "searched"]
+NONE = "No cell of {} is as --n, --q, --samples, --method and --embedding ask: leave some of them out."
 Form = Annotated[Format, Parameter(help="How it is printed; csv and json have a line or object for each cell.")]
+
+
+@dataclass(kw_only=True)
+class Only:
+    """The flags that name some of an item's cells."""
+
+    n: Annotated[str | None, Parameter(help="Only these numbers of terms, such as 64,128.")] = None
+    q: Annotated[str | None, Parameter(help="Only these moduli.")] = None
+    method: Annotated[Method | None, Parameter(help="Only this method.")] = None
+    embedding: Annotated[Embedding | None, Parameter(help="Only this embedding.")] = None
+
+    def keeper(self) -> Callable[[Facts], bool]:
+        """What says whether a cell with these facts is meant."""
+        numbers = {"n": whole_numbers(self.n, "--n"), "q": whole_numbers(self.q, "--q")}
+        words = {"method": self.method, "embedding": self.embedding}
+        asked = numbers | {name: (word,) if word else () for name, word in words.items()}
+        return lambda facts: all(not values or facts.get(name) in values for name, values in asked.items())
+
+
+OnlyFlags = Annotated[Only | None, Parameter(name="*")]
 
 
 def table(
@@ -51,6 +76,7 @@ def table(
     preset: Preset = "both",
     format: Form = "text",
     samples: Samples = None,
+    only: OnlyFlags = None,
     results: Results = None,
     json: Json = False,
 ) -> None:
@@ -61,8 +87,9 @@ def table(
     from auxmod.reporting import tables
     from auxmod.reporting.results import read
 
-    made = tables.tables(item, PRESETS[preset], read(results), whole_numbers(samples, "--samples"))
-    require(any(each.cells for each in made), f"{item} has no cell with so many samples: leave out --samples.")
+    counts, keep = whole_numbers(samples, "--samples"), (only or Only()).keeper()
+    made = [each for each in tables.tables(item, PRESETS[preset], read(results), counts, keep) if each.cells]
+    require(bool(made), NONE.format(item))
     show_tables(made, "json" if json else format)
 
 

@@ -16,7 +16,7 @@ from auxmod.errors import require
 from auxmod.experiments.presets import GRID, with_preset
 from auxmod.experiments.ranges import expand
 from auxmod.experiments.unstated import finalists, knobs, longer, setup
-from auxmod.experiments.wants import HUGE, LARGE, SIZES, SMALL, VARIANTS, Wanted, wanted
+from auxmod.experiments.wants import HUGE, LARGE, SIZES, SMALL, VARIANTS, Facts, Wanted, wanted
 from auxmod.settings import build
 
 # ---- what the paper's tables and figures compare ----------------------------------------------------------
@@ -221,16 +221,16 @@ def cells(
     *,
     seeds: int | None = None,
     samples: Sequence[int] = (),
-    keep: Callable[[Wanted], bool] = lambda _: True,
+    keep: Callable[[Facts], bool] = lambda _: True,
 ) -> list[RunConfig]:
     """The runs that a table or figure needs, each once, the most telling first.
 
-    ``seeds`` runs of each (by default as `SEEDS` says), of those that ``keep`` keeps; ``samples`` in place of the
-    paper's sizes.
+    ``seeds`` runs of each (by default as `SEEDS` says), of those whose facts ``keep`` keeps; ``samples`` in place of
+    the paper's sizes.
     """
     require(item in RECIPES, f"There are no runs for {item!r}; choose one of {', '.join(RECIPES)}.")
     recipe = RECIPES[item]
-    asked = [want for preset in presets for want in recipe(preset, samples) if keep(want)]
+    asked = [want for preset in presets for want in recipe(preset, samples) if keep(want.facts)]
     fixed = {want.run: want.seeds for want in reversed(asked)}
     runs = sorted(dict.fromkeys(want.run for want in asked), key=_turn if item == "table2" else _samples)
     return [

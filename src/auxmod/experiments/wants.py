@@ -12,6 +12,8 @@ from auxmod.config import RunConfig
 from auxmod.experiments.presets import Settings, with_preset
 from auxmod.settings import build
 
+Facts = dict[str, Any]
+"""What names a cell: embedding, n, q, samples, method, and whatever else a table tells apart."""
 SMALL, LARGE, HUGE = 100_000, 1_000_000, 10_000_000
 SIZES: dict[str, tuple[tuple[int, int], ...]] = {
     "token": tuple(itertools.product((8, 16, 32), (31, 97, 257))),
@@ -44,6 +46,13 @@ class Wanted(NamedTuple):
     preset: str
     seeds: int | None = None
     """How many are run, where that is not left open."""
+
+    @property
+    def facts(self) -> Facts:
+        """What names it in a table."""
+        run = self.run
+        facts: Facts = {"embedding": run.model.embedding, "n": run.problem.n, "q": run.problem.q}
+        return facts | {"samples": run.training.samples, "method": self.variant, "k": run.method.k, "r": run.method.r}
 
 
 def wanted(preset: str, variant: str, size: tuple[int, int], embedding: str, samples: int, **more: Any) -> Wanted:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-Facts = dict[str, Any]
+from auxmod.experiments.wants import Facts
+
 NEAR = 5.0
 """Points from the paper's figure that still count as agreement."""
 

@@ -6,7 +6,7 @@ A cell that was not run has no figure of ours, and is never filled from elsewher
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,28 +16,36 @@ from auxmod.errors import require
 from auxmod.experiments import recipes, wants
 from auxmod.experiments.presets import with_preset
 from auxmod.experiments.recipes import RECIPES, at_samples, differs_by_preset
-from auxmod.experiments.wants import Wanted
+from auxmod.experiments.wants import Facts, Wanted
 from auxmod.problem import theory
 from auxmod.reporting import published, results
-from auxmod.reporting.cells import NAMES, NEAR, TITLES, Cell, Facts, Table, grouped, values
+from auxmod.reporting.cells import NAMES, NEAR, TITLES, Cell, Table, grouped, values
 from auxmod.settings import flatten
 
 SHOWN = ("pooling", "final_norm", "init", "clip", "optimiser", "lr")
 """Settings that the paper leaves open or that a preset changes, said beneath each table where its runs share them."""
 
 
-def build(item: str, preset: str, stored: results.Index, samples: Sequence[int] = ()) -> Table:
-    """A table from stored results, at the paper's numbers of training samples or at these."""
+Keep = Callable[[Facts], bool]
+
+
+def build(
+    item: str, preset: str, stored: results.Index, samples: Sequence[int] = (), keep: Keep = lambda _: True
+) -> Table:
+    """A table from stored results, at the paper's numbers of training samples or at these; of the cells to keep."""
     require(item in TITLES, f"There is no table {item!r}; choose one of {', '.join(TITLES)}, all.")
     if item in ("gap", "rho"):
-        return _gap() if item == "gap" else _rho()
-    return _of_runs(item, preset, stored, samples)
+        made = _gap() if item == "gap" else _rho()
+        return replace(made, cells=[cell for cell in made.cells if keep(cell.facts)])
+    return _of_runs(item, preset, stored, samples, keep)
 
 
-def tables(item: str, presets: Sequence[str], stored: results.Index, samples: Sequence[int] = ()) -> list[Table]:
+def tables(
+    item: str, presets: Sequence[str], stored: results.Index, samples: Sequence[int] = (), keep: Keep = lambda _: True
+) -> list[Table]:
     """A table for each preset, or all of them; what is the same in every preset comes once."""
     return [
-        build(name, preset, stored, samples)
+        build(name, preset, stored, samples, keep)
         for name in at_samples(TITLES if item == "all" else (item,), samples)
         for preset in (presets if differs_by_preset(name) else presets[:1])
     ]
@@ -63,17 +71,18 @@ _SHAPES: dict[str, tuple[tuple[str, ...], str]] = {
 """The facts that name a row, and the one that names a column."""
 
 
-def _of_runs(item: str, preset: str, stored: results.Index, samples: Sequence[int]) -> Table:
+def _of_runs(item: str, preset: str, stored: results.Index, samples: Sequence[int], keep: Keep) -> Table:
     if item == "table3" and not samples:
         samples = (wants.SMALL, wants.LARGE)  # ours is at 100K, the paper's least and mean at 1M
     asked = list(RECIPES[item](preset, samples))
     down, across = _SHAPES[item]
-    cells = list(_spreads(asked, stored) if item == "table3" else _cells(item, asked, stored))
+    made = _spreads(asked, stored) if item == "table3" else _cells(item, asked, stored)
+    cells = [cell for cell in made if keep(cell.facts)]
     if across == "k":
         embeddings = list(wants.SIZES)
         cells.sort(key=lambda cell: (embeddings.index(cell.facts["embedding"]), *values(cell, "n", "q", "r", "k")))
     named, notes = (preset, None) if differs_by_preset(item) else (None, 1)  # what is said of all its runs, they share
-    said = list(_notes(asked, cells, across))[:notes]
+    said = list(_notes([want for want in asked if keep(want.facts)], cells, across))[:notes]
     return Table(item=item, preset=named, down=down, across=across, cells=cells, notes=said)
 
 
@@ -122,9 +131,7 @@ def _case(run: RunConfig) -> tuple[str, tuple[int, int], int]:
 
 
 def _facts(item: str, want: Wanted) -> Facts:
-    run = want.run
-    facts: Facts = {"embedding": run.model.embedding, "n": run.problem.n, "q": run.problem.q}
-    facts |= {"samples": run.training.samples, "method": want.variant, "k": run.method.k, "r": run.method.r}
+    run, facts = want.run, want.facts
     if item in ("knobs", "finalists"):
         return facts | {"changed": _departure(run)}
     if item == "longer":

@@ -50,8 +50,8 @@ def reproduce(
     results: Annotated[
         Path | None,
         Parameter(
-            help="Where results are kept: a directory or a .jsonl file. [default: results/ here, or else that of the "
-            "source tree]",
+            help="Where results are kept: a directory or a .jsonl file. [default: results/ here, or else the "
+            "source tree's]",
             group=RUN,
         ),
     ] = None,

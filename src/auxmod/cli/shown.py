@@ -40,7 +40,7 @@ _PRESET = Parameter(
     "last two."
 )
 Preset = Annotated[Literal["stated", "paper", "best", "both"], _PRESET]
-_RESULTS = "A results file, or a directory of them or of runs. [default: results/]"
+_RESULTS = "A results file, or a directory of them or of runs. [default: results/ here, or else the source tree's]"
 Results = Annotated[Path | None, Parameter(help=_RESULTS, show_default=False)]
 _SAMPLES = "Numbers of training samples, such as 100K,1M, in place of the item's own."
 Samples = Annotated[str | None, Parameter(help=_SAMPLES, show_default=False)]

@@ -297,6 +297,7 @@ def test_rare_sums_weigh_more_at_moduli_above_q_up_to_a_members_own_limit(settin
             assert row == pytest.approx([1.0, *[rare] * (len(method.moduli) - 1), *[1.0] * len(method.harmonics)])
     alike = Objective.of([tiny(**settings, n=12, q=9, tails=1.0)] * 3, CPU)
     assert alike.tails is None
+    assert Objective.of([tiny(**settings, n=12, q=9, tails=1.5)], CPU).tails is not None
     angles = configs[0].model.angles
     outputs = torch.randn(3, 97, 2 * method.rungs if angles else 4 * 9, generator=torch.Generator().manual_seed(0))
     index = torch.arange(97).expand(3, -1)

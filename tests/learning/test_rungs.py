@@ -58,6 +58,18 @@ def test_a_label_may_be_asked_of_all_points(draw: str) -> None:
     assert float(both[1]) == pytest.approx(float(alone), rel=1e-9)  # its neighbour does not change it
 
 
+def test_each_member_is_read_as_if_alone_and_points_that_say_nothing_are_zero() -> None:
+    """The second member's K = 3 is told by no coarser rung."""
+    runs = [
+        tiny(q=q, moduli=m, harmonics=(2,), weights=(0.4, 0.2, 0.2, 0.2)) for q, m in ((7, (1, 2, 4)), (9, (1, 3, 4)))
+    ]
+    outputs = torch.randn(2, 50, 8, generator=torch.Generator().manual_seed(0))
+    together = Objective.of(runs, CPU).decode(outputs)
+    for e, run in enumerate(runs):
+        assert torch.equal(together[e], Objective.of([run], CPU).decode(outputs[[e]])[0])
+    assert torch.equal(Objective.of(runs, CPU).decode(torch.zeros(2, 1, 8)), torch.zeros(2, 1).double())
+
+
 def test_harmonics_sharpen_an_answer_and_unsure_ones_do_not_spoil_it() -> None:
     run = tiny(q=97, moduli=(1,), harmonics=(4, 16), weights=(0.5, 0.25, 0.25))
     objective, truth = Objective.of([run], CPU), torch.arange(97)

@@ -35,6 +35,10 @@ def main() -> int:
     asked.add_argument("--workers", type=int, default=4)
     asked.add_argument("--program", default=f"{shlex.quote(sys.executable)} -m auxmod", help="in place of auxmod")
     given = asked.parse_args()
+    if not given.list.is_file():
+        asked.error(f"there is no file {given.list}: name one with the arguments of an item a line.")
+    if given.workers < 1:
+        asked.error(f"--workers is {given.workers}, but must be 1 or more.")
     lines = (shlex.split(line, comments=True) for line in given.list.read_text().splitlines())
     items = [words for words in lines if words]
     bring_stored(given.out)

@@ -69,3 +69,15 @@ def test_a_campaign_into_the_stored_results_copies_nothing(place: Path) -> None:
     process.communicate(timeout=60)
     assert process.returncode == 0
     assert sorted(path.name for path in (place / "results").iterdir()) == ["gap.log", "table1.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(["none", "new"], "there is no file none"), (["list", "new", "--workers", "0"], "--workers is 0, but must be 1")],
+)
+def test_a_campaign_that_cannot_be_is_a_sentence(place: Path, options: list[str], words: str) -> None:
+    (place / "list").write_text("gap\n")
+    done = subprocess.run([sys.executable, CAMPAIGN, *options], cwd=place, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert not (place / "new").exists()

@@ -38,9 +38,7 @@ def _show(made: Table) -> None:
     sizes = _sizes(words, out.width)
     out.print(made.title, style="italic", markup=False)
     for columns in _parts(words, sizes, out.width):
-        page = _page(words, {at: sizes[at] for at in columns})
-        page.min_width = sum(sizes[at] for at in columns) - 1
-        out.print(page)
+        out.print(_page(words, {at: sizes[at] for at in columns}))
         out.print()
     for note in made.notes:
         out.print(note, style="dim", markup=False)
@@ -89,7 +87,8 @@ def _page(words: Layout, sizes: Mapping[int, int]) -> Any:
     from rich.table import Table as Page
 
     grouped = any(group and name for group, name in words.heads)
-    page = Page(header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    look: dict[str, Any] = {"header_style": "bold", "box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "show_edge": False}
+    page = Page(**look, min_width=sum(sizes.values()) - 1)
     for at, size in sizes.items():
         group, name = words.heads[at]
         over = "" if name in ("paper", "Δ") else group

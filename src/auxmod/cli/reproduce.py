@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     from auxmod.reporting.results import Index
 
 Item = Literal[TableName, "curves", "all"]
+_RESULTS = "Where results are kept: a directory or a .jsonl file. [default: results/ here, or else the source tree's]"
+_OUT = (
+    "Draw the item's figure into this file, one for each preset; of all, a directory. "
+    "[default: of curves, curves.png; of others, none]"
+)
 STANDING = ("item", "samples", "runs", "done", "failed", "missing", "pflop")
 
 
@@ -47,22 +52,8 @@ def reproduce(
     ] = None,
     samples: Samples = None,
     only: OnlyFlags = None,
-    results: Annotated[
-        Path | None,
-        Parameter(
-            help="Where results are kept: a directory or a .jsonl file. [default: results/ here, or else the "
-            "source tree's]",
-            group=RUN,
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        Parameter(
-            help="Draw the item's figure into this file, one for each preset; of all, a directory. "
-            "[default: of curves, curves.png; of others, none]",
-            group=RUN,
-        ),
-    ] = None,
+    results: Annotated[Path | None, Parameter(help=_RESULTS, group=RUN)] = None,
+    out: Annotated[Path | None, Parameter(help=_OUT, group=RUN)] = None,
     force: Force = False,
     device: Device = "auto",
     retry_failed: RetryFailed = False,

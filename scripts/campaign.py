@@ -71,7 +71,7 @@ def run(items: list[list[str]], program: list[str], out: Path, seconds: float, w
     stops: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: stops.append(number))
-    waiting, running, ends = list(items), dict[subprocess.Popen[bytes], str](), list[int]()
+    waiting, running, ends = list(items), dict[subprocess.Popen[bytes], tuple[list[str], Path]](), list[int]()
     began, told = time.monotonic(), float("inf")
     while waiting or running:
         if (stops or time.monotonic() - began > seconds) and told == float("inf"):
@@ -85,11 +85,13 @@ def run(items: list[list[str]], program: list[str], out: Path, seconds: float, w
             command = [*program, "reproduce", *words, "--results", str(out)]
             with log.open("wb") as file:  # in a session of its own, where a terminal's Ctrl-C does not reach it
                 worker = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
-            running[worker] = f"{shlex.join(words)} ({log})"
+            running[worker] = words, log
         for worker in [worker for worker in running if worker.poll() is not None]:
             ends.append(worker.returncode)
             said = {0: "done", 130: "stopped"}.get(worker.returncode, f"failed, exit code {worker.returncode}")
-            print(f"{said}: {running.pop(worker)}", flush=True)
+            words, log = running.pop(worker)
+            last = log.read_text(errors="replace").strip().rpartition("\n")[2] if said.startswith("failed") else ""
+            print(f"{said}: {shlex.join(words)} ({log}){last and f': {last}'}", flush=True)
         if time.monotonic() - told > PATIENCE:
             for worker in running:
                 worker.kill()

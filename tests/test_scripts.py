@@ -35,16 +35,16 @@ def campaign(place: Path, program: str, items: str, *options: str, out: str = "n
 
 
 def test_a_campaign_runs_every_line_beside_what_is_stored(place: Path) -> None:
-    program = "import sys; print(*sys.argv[1:]); sys.exit(sys.argv[2] == 'gap')"
+    program = "import sys; print('begun'); print(*sys.argv[1:]); sys.exit(sys.argv[2] == 'gap')"
     process = campaign(place, program, "# the first\ntable1a --n 8\n\ngap --q 97,31\n")
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 1
     assert sorted(said.splitlines()) == [
         "done: table1a --n 8 (new/table1a-n-8.log)",
-        "failed, exit code 1: gap --q 97,31 (new/gap-q-97-31.log)",
+        "failed, exit code 1: gap --q 97,31 (new/gap-q-97-31.log): reproduce gap --q 97,31 --results new",
     ]
     assert (place / "new" / "stored-table1.jsonl").read_text() == "a row\n"
-    assert (place / "new" / "table1a-n-8.log").read_text() == "reproduce table1a --n 8 --results new\n"
+    assert (place / "new" / "table1a-n-8.log").read_text() == "begun\nreproduce table1a --n 8 --results new\n"
 
 
 @pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM, None])

@@ -270,6 +270,13 @@ def test_curves_are_run_and_drawn(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
         drawn = [(each["preset"], each["figure"]) for each in json.loads(out)]
         assert drawn == [("paper", "curves-paper.png"), ("best", "curves-best.png")]
         assert all(Path(file).exists() for _, file in drawn)
+    Path("curves-best.png").unlink()
+    Path("curves-paper.png").write_text("mine")
+    code, out, error = cli("reproduce", "curves", "--json")  # what trained before a stop has drawn already
+    assert code == 0, error
+    assert [each["figure"] for each in json.loads(out)] == ["curves-best.png"]
+    assert "kept: curves-paper.png, which was there" in error
+    assert Path("curves-paper.png").read_text() == "mine"
     assert cli("reproduce", "curves", "--dry-run")[0] == 0  # which draws nothing
     assert json.loads(cli("reproduce", "curves", "--preset", "stated", "--format", "json")[1])[0]["preset"] == "stated"
 
@@ -336,7 +343,10 @@ def test_what_needs_no_runs_is_printed_at_once(cli: Cli) -> None:
         (["reproduce", "table2", "--out", "a.png"], "--out draws a figure, but table2 has none"),
         (["reproduce", "table1b", "--samples", "60", "--out", "a.png"], "leave out --samples, or --out"),
         (["reproduce", "table1b", "--out", "mine.png", "--preset", "best"], "mine.png exists already: choose another"),
-        (["reproduce", "curves"], "curves-best.png exists already: choose another --out, or add --force"),
+        (
+            ["reproduce", "curves", "--out", "curves.png"],
+            "curves-best.png exists already: choose another --out",
+        ),
         (["reproduce", "all", "--out", "both"], "both/grid-paper.png exists already: choose another --out"),
         (["reproduce", "all", "--out", "mine.png"], "but 'mine.png' is a file: choose another --out"),
         (["reproduce", "gap", "--out", "none.png", "--force"], "'none.png', which is a directory: name a file"),

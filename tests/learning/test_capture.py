@@ -46,6 +46,26 @@ def test_a_capture_that_fails_warns_in_one_line_and_trains_eagerly_from_where_it
     assert state == 6
 
 
+def test_a_plain_step_is_captured_where_the_compiled_one_cannot_be(monkeypatch):
+    """A compiler's worker says first that it failed, and last why."""
+    state = torch.full((), 5.0)
+    compiled, plain = counting_step(state), counting_step(state)
+
+    def graph(run, device):
+        run()
+        if run is compiled:
+            raise RuntimeError("An exception occurred in a subprocess:\n\nTraceback\nTypeError: no such type\n")
+        return lambda: state.add_(10)
+
+    monkeypatch.setattr(capture, "_graph", graph)
+    with pytest.warns(UserWarning, match="in a subprocess: … TypeError: no such type\\); a plain one is") as caught:
+        replay = capture.captured(compiled, [state], CUDA, plain)
+    assert len(caught) == 1
+    assert state == 5
+    replay()
+    assert state == 15
+
+
 def test_running_out_of_memory_is_not_hidden(monkeypatch):
     def full(run, device):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")

@@ -37,7 +37,7 @@ Item = Literal[TableName, "curves", "all"]
 _RESULTS = "Where results are kept: a directory or a .jsonl file. [default: results/ here, or else the source tree's]"
 _OUT = (
     "Draw the item's figure into this file, one for each preset; of all, a directory. "
-    "[default: of curves, curves.png; of others, none]"
+    "[default: of curves, curves.png where there is none; of others, none]"
 )
 STANDING = ("item", "samples", "runs", "done", "failed", "missing", "pflop")
 
@@ -76,8 +76,9 @@ def reproduce(
     picture = out or (Path("curves.png") if item == "curves" and not samples else None)
     pictures = pictures_of(item, PRESETS[preset], picture) if picture else []
     require(not (picture and samples), "--out draws the paper's numbers of samples: leave out --samples, or --out.")
+    kept = [figure for figure in pictures if not out and not force and figure.path.exists()]
     for figure in pictures:
-        check_free(figure.path, force or dry_run)
+        check_free(figure.path, force or dry_run or figure in kept)
     place, counts = results or default_place(), whole_numbers(samples, "--samples")
     only = only or Only()
     runs = _runs(item, PRESETS[preset], seeds, counts, only)
@@ -89,11 +90,12 @@ def reproduce(
     if item in (*TITLES, "all"):
         made = tables.tables(item, PRESETS[preset], stored, counts, only.keeper())
         show_tables([each for each in made if each.cells], "json" if json else format)
-    drawn = draw(pictures, stored)
+    drawn = draw([figure for figure in pictures if figure not in kept], stored)
     if item not in (*TITLES, "all") and (json or format == "json"):
         display.print_json(drawn)
-    for each in drawn:
-        display.console(stderr=True).print(f"drawn: {each['figure']}", markup=False)
+    said = [f"drawn: {each['figure']}" for each in drawn]
+    for line in said + [f"kept: {figure.path}, which was there; --force draws it anew." for figure in kept]:
+        display.console(stderr=True).print(line, markup=False)
     if failed:
         raise RuntimeError(f"{failed} runs failed: --retry-failed tries them again.")
 

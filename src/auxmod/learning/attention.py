@@ -11,7 +11,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from auxmod.learning import masks
 from auxmod.learning.kernels import PROGRAMS
+from auxmod.learning.masks import dropped
+from auxmod.learning.model import Dropout
 
 
 @triton.jit
@@ -33,7 +36,14 @@ def _probabilities(q, k, rows, N, W: tl.constexpr):
 
 
 @triton.jit
-def _attend(qkv, bias, out, B, N, stride, D: tl.constexpr, W: tl.constexpr, BLOCK: tl.constexpr, BIAS: tl.constexpr):
+def _scores(b, head, rows, N, HEADS: tl.constexpr):
+    """Where a head's weights lie among all of a member's, (B, heads, N, N)."""
+    return ((head.to(tl.int64) + b * HEADS) * N + rows[:, None]) * N + rows[None, :]
+
+
+@triton.jit(do_not_specialize=["site"])
+def _attend(qkv, bias, out, keys, step, site, B, N, stride, D: tl.constexpr, W: tl.constexpr, BLOCK: tl.constexpr,
+            least: tl.constexpr, scale: tl.constexpr, BIAS: tl.constexpr, DROP: tl.constexpr):  # fmt: skip
     head, e = tl.program_id(1), tl.program_id(2).to(tl.int64)
     rows = tl.arange(0, BLOCK)
     first = bias + e * stride + head * W
@@ -44,6 +54,8 @@ def _attend(qkv, bias, out, B, N, stride, D: tl.constexpr, W: tl.constexpr, BLOC
         k = _load_head(base + D, first + D, rows, N, D, W, BIAS)
         v = _load_head(base + 2 * D, first + 2 * D, rows, N, D, W, BIAS)
         p = _probabilities(q, k, rows, N, W)
+        if DROP:
+            p = dropped(p, e, _scores(b, head, rows, N, D // W), keys, step, site, least, scale)
         mixed = tl.dot(p.to(v.dtype), v)
         at = (sample + rows)[:, None] * D + head * W + tl.arange(0, W)[None, :]
         tl.store(out + at, mixed, mask=(rows < N)[:, None])
@@ -54,22 +66,25 @@ def _attention_shape(n: int, heads: int, D: int) -> tuple[int, int, int]:
     return D // heads, block, 1 if block <= 16 else 2 if block <= 32 else 4 if block <= 64 else 8
 
 
-def attend(qkv: Tensor, bias: Tensor | None, n: int, heads: int) -> Tensor:
-    """Self-attention of (E, B·N, 3D) packed queries, keys and values (+ bias) → (E, B·N, D)."""
+def attend(
+    qkv: Tensor, bias: Tensor | None, n: int, heads: int, dropout: Dropout | None = None, site: int = 0
+) -> Tensor:
+    """Self-attention of (E, B·N, 3D) packed queries, keys and values (+ bias) → (E, B·N, D); dropout is of weights."""
     E, R, D = qkv.shape[0], qkv.shape[1], qkv.shape[2] // 3
     width, block, warps = _attention_shape(n, heads, D)
     out = torch.empty(E, R, D, dtype=qkv.dtype, device=qkv.device)
     programs = min(R // n, max(1, 16 * PROGRAMS // (E * heads)))
     _attend[(programs, heads, E)](
-        qkv, bias if bias is not None else qkv, out, R // n, n, 0 if bias is None else bias.stride(0),
-        D, width, block, BIAS=bias is not None, num_warps=warps,
+        qkv, bias if bias is not None else qkv, out, B=R // n, N=n, stride=0 if bias is None else bias.stride(0),
+        D=D, W=width, BLOCK=block, **masks.arguments(dropout, site, qkv), BIAS=bias is not None, num_warps=warps,
     )  # fmt: skip
     return out
 
 
-@triton.jit
-def _attend_backward(qkv, bias, d_out, d_qkv, sums, B, N, stride, D: tl.constexpr, W: tl.constexpr,
-                     BLOCK: tl.constexpr, BIAS: tl.constexpr):  # fmt: skip
+@triton.jit(do_not_specialize=["site"])
+def _attend_backward(qkv, bias, d_out, d_qkv, sums, keys, step, site, B, N, stride, D: tl.constexpr, W: tl.constexpr,
+                     BLOCK: tl.constexpr, least: tl.constexpr, scale: tl.constexpr, BIAS: tl.constexpr,
+                     DROP: tl.constexpr):  # fmt: skip
     part, parts = tl.program_id(0), tl.num_programs(0)
     head, e = tl.program_id(1), tl.program_id(2).to(tl.int64)
     rows, columns = tl.arange(0, BLOCK), tl.arange(0, W)
@@ -87,8 +102,12 @@ def _attend_backward(qkv, bias, d_out, d_qkv, sums, B, N, stride, D: tl.constexp
         p = _probabilities(q, k, rows, N, W)
         at = (sample + rows)[:, None] * D + head * W + columns[None, :]
         do = tl.load(d_out + at, mask=live, other=0.0)
-        dv = tl.dot(tl.trans(p.to(do.dtype)), do)
-        dp = tl.dot(do, tl.trans(v))
+        dp, used = tl.dot(do, tl.trans(v)), p
+        if DROP:
+            cells = _scores(b, head, rows, N, D // W)
+            used = dropped(p, e, cells, keys, step, site, least, scale)
+            dp = dropped(dp, e, cells, keys, step, site, least, scale)
+        dv = tl.dot(tl.trans(used.to(do.dtype)), do)
         ds = (p * (dp - tl.sum(p * dp, 1)[:, None])).to(q.dtype)
         dq = tl.dot(ds, k) * (1.0 / tl.sqrt(W * 1.0))  # not of ds, which is small already
         dk = tl.dot(tl.trans(ds), q) * (1.0 / tl.sqrt(W * 1.0))
@@ -105,13 +124,23 @@ def _attend_backward(qkv, bias, d_out, d_qkv, sums, B, N, stride, D: tl.constexp
     tl.store(here + 2 * D, tl.sum(sum_v, 0))
 
 
-def attend_backward(qkv: Tensor, bias: Tensor | None, d_out: Tensor, sums: Tensor, n: int, heads: int) -> Tensor:
+def attend_backward(
+    qkv: Tensor,
+    bias: Tensor | None,
+    d_out: Tensor,
+    sums: Tensor,
+    n: int,
+    heads: int,
+    dropout: Dropout | None = None,
+    site: int = 0,
+) -> Tensor:
     """The gradient of :func:`attend` with respect to qkv; ``sums`` (E, parts, 3D) gets its partial sums over rows."""
     E, R, D = d_out.shape
     width, block, warps = _attention_shape(n, heads, D)
     d_qkv = torch.empty_like(qkv)
     _attend_backward[(sums.shape[1], heads, E)](
-        qkv, bias if bias is not None else qkv, d_out, d_qkv, sums, R // n, n, 0 if bias is None else bias.stride(0),
-        D, width, block, BIAS=bias is not None, num_warps=warps,
+        qkv, bias if bias is not None else qkv, d_out, d_qkv, sums, B=R // n, N=n,
+        stride=0 if bias is None else bias.stride(0), D=D, W=width, BLOCK=block,
+        **masks.arguments(dropout, site, qkv), BIAS=bias is not None, num_warps=warps,
     )  # fmt: skip
     return d_qkv

@@ -33,24 +33,34 @@ def captured(
 ) -> Callable[[], None]:
     """A callable that replays ``step``; ``state`` is every tensor that a step changes.
 
-    Where it cannot be captured, ``eager`` serves, the same step without anything compiled (or else ``step`` itself).
-    Warming up runs the step for real, so the state is put back as it was.
+    Where it cannot be captured, ``eager`` serves, the same step without anything compiled: captured if it can be, and
+    else as it is (without one, ``step`` itself). Warming up runs the step for real, so the state is put back as it was.
     """
     if device.type != "cuda":
         return step
     before = [tensor.clone() for tensor in state]
-    try:
-        replay = _graph(step, device)
-    except torch.cuda.OutOfMemoryError:
-        raise
-    except Exception as error:  # whatever the driver or the compiler dislikes, training can go on without them
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        warnings.warn(f"The step could not be captured ({reason}); training runs eagerly, slower.", stacklevel=2)
-        replay = eager or step
+    replay, reason = _try(step, device)
+    if reason:
+        if eager is not None:
+            replay, _ = _try(eager, device)
+        serves = "training runs eagerly" if replay is None else "a plain one is, with nothing compiled"
+        warnings.warn(f"The step could not be captured ({reason}); {serves}, slower.", stacklevel=2)
+    replay = replay or eager or step
     with torch.no_grad():
         for tensor, saved in zip(state, before, strict=True):
             tensor.copy_(saved)
     return replay
+
+
+def _try(step: Callable[[], None], device: torch.device) -> tuple[Callable[[], None] | None, str]:
+    """A step's replay, or None and why there is none."""
+    try:
+        return _graph(step, device), ""
+    except torch.cuda.OutOfMemoryError:
+        raise
+    except Exception as error:  # whatever the driver or the compiler dislikes, training can go on without them
+        first, *rest = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        return None, " … ".join([first, *rest[-1:]])  # a compiler's worker says the cause last
 
 
 def _graph(step: Callable[[], None], device: torch.device) -> Callable[[], None]:

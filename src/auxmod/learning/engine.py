@@ -113,7 +113,7 @@ class Ensemble:
             initialise(self.encoder, e, c.seed, c.model.init, c.model.lift)
         self.objective, self.hyper = Objective.of(configs, device), Hyper.of(configs, device)
         self.positions = self.n + (first.model.pooling == "cls")
-        by_hand = fused.supported(first.model, device, self.trunk_dtype)
+        by_hand = fused.supported(first.model, self.positions, device, self.trunk_dtype)
         self.memory = Memory(self.encoder, self.trunk_dtype if by_hand else None)
         self.state = OptimiserState.start(self.memory.parameters, scaled=self.precision == "fp16")
         self._by_hand = FusedTrunk(self.encoder, self.memory.halves, self.memory.views) if by_hand else None
@@ -163,10 +163,10 @@ class Ensemble:
         return embedded(features).flatten(1, 2)
 
     def _trunk(self, h: Tensor) -> Tensor:
-        if self._by_hand is not None:
-            return self._by_hand(h, self.positions)
         rate = self.encoder.model.dropout
         dropout = Dropout(rate, self.dropout_keys, self.step_number) if rate and torch.is_grad_enabled() else None
+        if self._by_hand is not None:
+            return self._by_hand(h, self.positions, dropout)
         blocks = self._fast_blocks if torch.is_grad_enabled() else self.encoder.trunk
         return blocks(h, self.positions, self.trunk_dtype, dropout)
 

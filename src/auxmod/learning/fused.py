@@ -1,9 +1,12 @@
 """The trunk by hand: the blocks' forward and backward in few kernels, for the shapes that pay.
 
 The same function as `model.Block`, which is its oracle in tests and serves wherever this does not: on a CPU,
-without Triton, with dropout, GELU, post-norm, or odd sizes. What it saves is memory traffic: norms are fused with
-residual sums, the ReLU and its mask with their matrix products, attention reads and writes packed rows, and the
-weights' gradients land in the optimiser's buffer without a copy.
+without Triton, with GELU, or odd sizes. What it saves is memory traffic: norms are fused with residual sums, the ReLU
+and its mask with their matrix products, dropout with whatever makes or takes what it drops, attention reads and writes
+packed rows, and the weights' gradients land in the optimiser's buffer without a copy.
+
+The trunk is 2L sub-layers f, an attention and a feed-forward one by turns, each with a sum and a norm:
+x ← x + f(norm x) with pre-norm, x ← norm(x + f x) with post-norm.
 
 Shapes: E members, n positions a sample (its terms, and one more with `cls`), R = B·n rows, D width, F hidden.
 """
@@ -18,13 +21,13 @@ from torch import Tensor
 
 from auxmod.config import Model
 from auxmod.learning import long_attention
-from auxmod.learning.model import Block, Encoder, Linear
+from auxmod.learning.model import Block, Dropout, Encoder, Linear
 
 try:
-    from auxmod.learning import attention
-    from auxmod.learning import kernels as kernels
-except ImportError:  # no Triton: the plain trunk serves
-    attention = kernels = None  # type: ignore[assignment]
+    from auxmod.learning import attention, kernels
+    from auxmod.learning import updates as updates
+except ImportError:  # no Triton: the plain trunk and the plain updates serve
+    attention = kernels = updates = None  # type: ignore[assignment]
 
 LONGEST = 128
 """Positions that one attention program holds at once; for more, PyTorch's own attention serves."""
@@ -32,7 +35,7 @@ LARGEST = 128 * 64
 """Numbers of one head's keys that it holds: positions, up to a power of 2, times the head's width."""
 
 
-def supported(model: Model, device: torch.device, dtype: torch.dtype) -> bool:
+def supported(model: Model, positions: int, device: torch.device, dtype: torch.dtype) -> bool:
     """Whether the fused trunk can stand in for the blocks."""
     sizes = (model.width, model.width // model.heads)
     return (
@@ -40,13 +43,17 @@ def supported(model: Model, device: torch.device, dtype: torch.dtype) -> bool:
         and device.type == "cuda"
         and dtype in (torch.float16, torch.bfloat16)
         and torch.cuda.get_device_capability(device) >= (9, 0)  # the copy engine that fetches tiles
-        and model.norm == "pre"
         and model.activation == "relu"
-        and model.dropout == 0
         and all(size & (size - 1) == 0 and 16 <= size <= 256 for size in sizes)
         and model.width >= 64
         and model.hidden % 128 == 0
+        and (model.dropout == 0 or _attends_by_hand(positions, sizes[1]))
     )
+
+
+def _attends_by_hand(n: int, width: int) -> bool:
+    """Whether one program can hold a head's queries, keys and values, and their scores, in shared memory."""
+    return n <= LONGEST and (1 << (n - 1).bit_length()) * width <= LARGEST
 
 
 @dataclass(frozen=True)
@@ -65,8 +72,9 @@ class FusedTrunk:
 
     def __init__(self, encoder: Encoder, weights: dict[str, Tensor], gradients: dict[str, Tensor]) -> None:
         """``weights`` are the half-precision matrices and ``gradients`` the buffers for every parameter, by name."""
-        self.heads, self.first, self.layers = encoder.model.heads, encoder.model.reads_first, []
-        self.head_width = encoder.model.width // encoder.model.heads
+        model = encoder.model
+        self.heads, self.head_width, self.bias = model.heads, model.width // model.heads, model.bias
+        self.post, self.reads_first, self.layers = model.norm == "post", model.reads_first, []
         for number, block in enumerate(encoder.blocks):
             assert isinstance(block, Block)
             prefix = f"blocks.{number}."
@@ -74,49 +82,65 @@ class FusedTrunk:
             biases = ("norm1.bias", "norm2.bias", "qkv.bias", "out.bias", "up.bias", "down.bias")
             own = {name: gradients[prefix + name] for name in named}
             self.layers.append(Layer(dict.fromkeys(biases) | named, own))
-        self.dtype, self.bias = self.layers[0]["qkv.weight"].dtype, encoder.model.bias
+        self.dtype = self.layers[0]["qkv.weight"].dtype
+        self.first = self.reads_first and not self.post and model.dropout == 0
+        """Whether the last block is computed for each sample's first position alone."""
+        self.whole = self.layers[:-1] if self.first else self.layers
+        """The layers that are computed for all positions."""
 
-    def __call__(self, x: Tensor, n: int) -> Tensor:
+    def __call__(self, x: Tensor, n: int, dropout: Dropout | None = None) -> Tensor:
         """The residual stream (E, R, D) float32 after all blocks; gradients of parameters go to their buffers.
 
-        Where only the first position of a sample is read out, the last block is of those alone: (E, B, D).
+        Where only the first position of a sample is read out, only that: (E, B, D).
         """
         if torch.is_grad_enabled():
-            out: Tensor = _Function.apply(x, self, n)  # type: ignore[no-untyped-call]
-            return out
-        return self.forward(x, n)[0]
+            out: Tensor = _Function.apply(x, self, n, dropout)  # type: ignore[no-untyped-call]
+        else:
+            out = self.forward(x, n)[0]
+        return out[:, ::n] if self.reads_first and not self.first else out
 
-    def forward(self, x: Tensor, n: int, keep: bool = False) -> tuple[Tensor, list[tuple[Tensor, ...]]]:
-        """The stream, and with ``keep`` what the backward pass needs of each layer."""
+    # -- forward ----------------------------------------------------------------------------------------------
+
+    def forward(
+        self, x: Tensor, n: int, dropout: Dropout | None = None, keep: bool = False
+    ) -> tuple[Tensor, list[tuple[Tensor, ...]]]:
+        """The stream, and with ``keep`` what the backward pass needs of each sub-layer: what was normed, and more."""
         kept: list[tuple[Tensor, ...]] = []
-        y, bias = None, None
-        for layer in self._whole:
-            x, h = kernels.add_norm(x, y, bias, layer["norm1.weight"], layer["norm1.bias"], self.dtype)
-            assert h is not None
-            qkv = torch.bmm(h, layer["qkv.weight"].mT)
-            mixed = self._attention(n).attend(qkv, layer["qkv.bias"], n, self.heads)
-            y = torch.bmm(mixed, layer["out.weight"].mT)
-            middle, g = kernels.add_norm(
-                x, y, layer["out.bias"], layer["norm2.weight"], layer["norm2.bias"], self.dtype
+        h = x.to(self.dtype) if self.post else kernels.add_norm(x, None, None, *self._norm(0), self.dtype)[1]
+        for number in range(2 * len(self.whole)):
+            layer, feeds = self.layers[number // 2], number % 2
+            y, own = self._feed(layer, h, dropout, number) if feeds else self._attend(layer, h, n, dropout, number)
+            bias, norm = layer["down.bias" if feeds else "out.bias"], self._norm(number if self.post else number + 1)
+            total, h, stream = kernels.add_norm(
+                x, y, bias, *norm, self.dtype, dropout=dropout, site=2 * number + 1, post=self.post
             )
-            assert g is not None
-            hidden = kernels.linear_relu(g, layer["up.weight"], layer["up.bias"])
-            y, bias = torch.bmm(hidden, layer["down.weight"].mT), layer["down.bias"]
             if keep:
-                kept.append((x, h, qkv, mixed, middle, g, hidden))
-            x = middle
+                kept.append((total if self.post else x, *own))
+            x = stream
         if not self.first:
-            return kernels.add_norm(x, y, bias, None, None, self.dtype)[0], kept
-        layer = self.layers[-1]
-        x, h = kernels.add_norm(x, y, bias, layer["norm1.weight"], layer["norm1.bias"], self.dtype)
-        assert h is not None
+            return x, kept
         out, last = self._forward_first(x, h, n)
         return out, [*kept, last] if keep else kept
 
-    @property
-    def _whole(self) -> list[Layer]:
-        """The layers that are computed for all positions."""
-        return self.layers[:-1] if self.first else self.layers
+    def _norm(self, number: int) -> tuple[Any, Any]:
+        """The gain and shift of a sub-layer's norm; nothing past the last."""
+        if number == 2 * len(self.layers):
+            return None, None
+        layer, name = self.layers[number // 2], f"norm{number % 2 + 1}"
+        return layer[f"{name}.weight"], layer[f"{name}.bias"]
+
+    def _attend(
+        self, layer: Layer, h: Tensor, n: int, dropout: Dropout | None, number: int
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        qkv = torch.bmm(h, layer["qkv.weight"].mT)
+        mixed = self._attention(n).attend(qkv, layer["qkv.bias"], n, self.heads, **_drops(dropout, 2 * number))
+        return torch.bmm(mixed, layer["out.weight"].mT), (h, qkv, mixed)
+
+    def _feed(
+        self, layer: Layer, h: Tensor, dropout: Dropout | None = None, number: int = 0
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        hidden = kernels.linear_relu(h, layer["up.weight"], layer["up.bias"], dropout, 2 * number)
+        return torch.bmm(hidden, layer["down.weight"].mT), (h, hidden)
 
     def _forward_first(self, x: Tensor, h: Tensor, n: int) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The last block of each sample's first position, from the stream and its norm; and what backward needs.
@@ -133,25 +157,83 @@ class FusedTrunk:
         if bias is not None:
             mixed += bias[:, None, 2 * D :].to(mixed.dtype)
         y = torch.bmm(mixed, layer["out.weight"].mT)
-        middle, g = kernels.add_norm(rows, y, layer["out.bias"], layer["norm2.weight"], layer["norm2.bias"], self.dtype)
-        assert g is not None
-        hidden = kernels.linear_relu(g, layer["up.weight"], layer["up.bias"])
-        y = torch.bmm(hidden, layer["down.weight"].mT)
+        norm = layer["norm2.weight"], layer["norm2.bias"]
+        middle, g, _ = kernels.add_norm(rows, y, layer["out.bias"], *norm, self.dtype)
+        y, fed = self._feed(layer, g)
         out = kernels.add_norm(middle, y, layer["down.bias"], None, None, self.dtype)[0]
-        return out, (x, h, own, q, kv, mixed, middle, g, hidden)
+        return out, (x, h, own, q, kv, mixed, middle, *fed)
+
+    # -- backward ---------------------------------------------------------------------------------------------
+
+    def backward(self, stream: Tensor, kept: list[tuple[Tensor, ...]], n: int, dropout: Dropout | None) -> Tensor:
+        """The gradient of the first stream from that of the last; every parameter's goes to its buffer.
+
+        The stream's gradient ``dx`` is kept in half precision, as the products need it: loss scaling covers it.
+        ``dy`` is that of what a sub-layer adds to the stream: the same, but for what was dropped.
+        """
+        if self.first:
+            dx, after = self._backward_first(stream, kept.pop(), n)
+        else:
+            dx, after = stream.to(self.dtype), stream.sum(1)
+        (E, R, D), L, F = dx.shape, len(self.whole), self.layers[0]["up.weight"].shape[1]
+        norms = stream.new_empty(2 * L, E, kernels.parts(E, -(-R // kernels.norm_rows(D))), 3, D)
+        heads = stream.new_empty(L, E, kernels.parts(E * self.heads, R // n), 3 * D)
+        hiddens = stream.new_empty(L, E, kernels.product_blocks(R), F) if self.bias else None
+        dy, dh = dx, None
+        if dropout is not None and not self.post:
+            dy = kernels.thin(dx, dropout, 4 * L - 1)
+            after = dy.sum(1, dtype=torch.float32)
+        for number in reversed(range(2 * L)):
+            layer, (x, *own) = self.layers[number // 2], kept.pop()
+            if self.post:
+                dy = self._norm_backward(number, dh, x, dx, norms[number], dropout, number)
+            if number % 2:
+                dh = self._feed_backward(layer, dy, own, None if hiddens is None else hiddens[number // 2], dropout)
+            else:
+                dh = self._attend_backward(layer, dy, own, heads[number // 2], n, dropout, number)
+            if not self.post:
+                dy = self._norm_backward(number, dh, x, dx, norms[number], dropout, number - 1)
+        self._small_gradients(after, norms.sum(2), heads.sum(2), None if hiddens is None else hiddens.sum(2))
+        return dx.float() + dh if self.post and dh is not None else dx.float()
+
+    def _norm_backward(
+        self, number: int, dh: Tensor | None, x: Tensor, dx: Tensor, sums: Tensor, dropout: Dropout | None, adder: int
+    ) -> Tensor:
+        """The gradient before a sub-layer's norm, in ``dx``; returns that of what the sub-layer ``adder`` added."""
+        drops = dropout if adder >= 0 else None
+        return kernels.norm_backward(
+            dh, x, self._norm(number)[0], dx, sums, dropout=drops, site=2 * adder + 1, post=self.post
+        )
+
+    def _attend_backward(
+        self, layer: Layer, dy: Tensor, kept: list[Tensor], sums: Tensor, n: int, dropout: Dropout | None, number: int
+    ) -> Tensor:
+        (h, qkv, mixed), to = kept, layer.gradients
+        torch.bmm(dy.mT, mixed, out=to["out.weight"])
+        d_mixed, drops = torch.bmm(dy, layer["out.weight"]), _drops(dropout, 2 * number)
+        d_qkv = self._attention(n).attend_backward(qkv, layer["qkv.bias"], d_mixed, sums, n, self.heads, **drops)
+        torch.bmm(d_qkv.mT, h, out=to["qkv.weight"])
+        return torch.bmm(d_qkv, layer["qkv.weight"])
+
+    def _feed_backward(
+        self, layer: Layer, dy: Tensor, kept: list[Tensor], sums: Tensor | None, dropout: Dropout | None = None
+    ) -> Tensor:
+        (g, hidden), to = kept, layer.gradients
+        torch.bmm(dy.mT, hidden, out=to["down.weight"])
+        d_hidden = kernels.linear_relu_backward(dy, layer["down.weight"], hidden, sums, dropout)
+        torch.bmm(d_hidden.mT, g, out=to["up.weight"])
+        return torch.bmm(d_hidden, layer["up.weight"])
 
     def _backward_first(self, stream: Tensor, kept: tuple[Tensor, ...], n: int) -> tuple[Tensor, Tensor]:
         """The gradient of the stream before the last block, (E, R, D) in half precision, and its sum over rows."""
         layer, to = self.layers[-1], self.layers[-1].gradients
-        x, h, own, q, kv, mixed, middle, g, hidden = kept
+        x, h, own, q, kv, mixed, middle, *fed = kept
         (E, B, D), R = stream.shape, x.shape[1]
         sums = [stream.new_empty(E, kernels.parts(E, -(-rows // kernels.norm_rows(D))), 3, D) for rows in (R, B)]
-        blocks = stream.new_empty(E, kernels.product_blocks(B), hidden.shape[2]) if self.bias else None
-        dx = stream.to(self.dtype)
-        torch.bmm(dx.mT, hidden, out=to["down.weight"])
-        d_hidden = kernels.linear_relu_backward(dx, layer["down.weight"], hidden, blocks)
-        torch.bmm(d_hidden.mT, g, out=to["up.weight"])
-        kernels.norm_backward(torch.bmm(d_hidden, layer["up.weight"]), middle, layer["norm2.weight"], dx, sums[1])
+        blocks = stream.new_empty(E, kernels.product_blocks(B), fed[1].shape[2]) if self.bias else None
+        dx, after = stream.to(self.dtype), stream.sum(1)
+        dg = self._feed_backward(layer, dx, fed, blocks)
+        kernels.norm_backward(dg, middle, layer["norm2.weight"], dx, sums[1])
 
         torch.bmm(dx.mT, mixed, out=to["out.weight"])
         d_mixed = torch.bmm(dx, layer["out.weight"])
@@ -169,66 +251,37 @@ class FusedTrunk:
         if blocks is not None:
             queries, values = (d.sum(1, dtype=torch.float32) for d in (dq, d_mixed))
             small |= {"norm1.bias": first[:, 1], "norm2.bias": second[:, 1], "out.bias": second[:, 2]}
-            small |= {"down.bias": stream.sum(1), "up.bias": blocks.sum(1)}
+            small |= {"down.bias": after, "up.bias": blocks.sum(1)}
             small["qkv.bias"] = torch.cat((queries, torch.zeros_like(queries), values), 1)
         torch._foreach_copy_([to[name] for name in small], list(small.values()))
         return whole, first[:, 2]
 
-    def backward(self, stream: Tensor, kept: list[tuple[Tensor, ...]], n: int) -> Tensor:
-        """The gradient of the first stream from that of the last; every parameter's goes to its buffer.
-
-        The stream's gradient ``dx`` is kept in half precision, as the products need it: loss scaling covers it.
-        """
-        if self.first:
-            dx, after = self._backward_first(stream, kept.pop(), n)
-        else:
-            dx, after = stream.to(self.dtype), stream.sum(1)
-        E, R, D = dx.shape
-        L, F = len(self._whole), self.layers[0]["up.weight"].shape[1]
-        norms = stream.new_empty(L, 2, E, kernels.parts(E, -(-R // kernels.norm_rows(D))), 3, D)
-        heads = stream.new_empty(L, E, kernels.parts(E * self.heads, R // n), 3 * D)
-        hiddens = stream.new_empty(L, E, kernels.product_blocks(R), F) if self.bias else None
-        for number in reversed(range(L)):
-            layer, to = self.layers[number], self.layers[number].gradients
-            x, h, qkv, mixed, middle, g, hidden = kept.pop()
-            torch.bmm(dx.mT, hidden, out=to["down.weight"])
-            sums = None if hiddens is None else hiddens[number]
-            d_hidden = kernels.linear_relu_backward(dx, layer["down.weight"], hidden, sums)
-            torch.bmm(d_hidden.mT, g, out=to["up.weight"])
-            dg = torch.bmm(d_hidden, layer["up.weight"])
-            kernels.norm_backward(dg, middle, layer["norm2.weight"], dx, norms[number, 1])
-
-            torch.bmm(dx.mT, mixed, out=to["out.weight"])
-            d_mixed = torch.bmm(dx, layer["out.weight"])
-            d_qkv = self._attention(n).attend_backward(qkv, layer["qkv.bias"], d_mixed, heads[number], n, self.heads)
-            torch.bmm(d_qkv.mT, h, out=to["qkv.weight"])
-            kernels.norm_backward(torch.bmm(d_qkv, layer["qkv.weight"]), x, layer["norm1.weight"], dx, norms[number, 0])
-        self._small_gradients(after, norms.sum(3), heads.sum(2), None if hiddens is None else hiddens.sum(2))
-        return dx.float()
-
     def _small_gradients(self, after: Tensor, norms: Tensor, heads: Tensor, hiddens: Tensor | None) -> None:
         """Norms' and biases' gradients, from their sums over rows, to their buffers.
 
-        ``norms`` is (L, 2, E, 3, D): for each norm its gain, its shift, and the bias of what was added before it;
-        ``after`` (E, D) is that of what was added last.
+        ``norms`` is (2L, E, 3, D): for each norm its gain, its shift, and the bias of what was added before it;
+        ``after`` (E, D) is that of what was added last, where no norm follows.
         """
-        down = [*norms[1:, 0, :, 2], after] if hiddens is not None else []
+        added = [*norms[:, :, 2]] if self.post else [*norms[1:, :, 2], after]
         pairs: list[tuple[Tensor, Tensor]] = []
-        for number, layer in enumerate(self._whole):
-            to, (first, second) = layer.gradients, norms[number]
-            pairs += [(to["norm1.weight"], first[:, 0]), (to["norm2.weight"], second[:, 0])]
+        for number, (gain, shift, _) in enumerate(norm.unbind(1) for norm in norms):
+            to, norm = self.layers[number // 2].gradients, f"norm{number % 2 + 1}"
+            pairs.append((to[f"{norm}.weight"], gain))
             if hiddens is not None:
-                pairs += [(to["norm1.bias"], first[:, 1]), (to["norm2.bias"], second[:, 1])]
-                pairs += [(to["out.bias"], second[:, 2]), (to["down.bias"], down[number])]
-                pairs += [(to["up.bias"], hiddens[number]), (to["qkv.bias"], heads[number])]
+                inner, outer = ("up", "down") if number % 2 else ("qkv", "out")
+                within = (hiddens if number % 2 else heads)[number // 2]
+                pairs += [(to[f"{norm}.bias"], shift), (to[f"{outer}.bias"], added[number])]
+                pairs.append((to[f"{inner}.bias"], within))
         if pairs:  # a single block may be the last one
             torch._foreach_copy_([target for target, _ in pairs], [source for _, source in pairs])
 
     def _attention(self, n: int) -> Any:
-        """The one by hand has to hold a head's queries, keys and values, and their scores, in shared memory."""
-        return (
-            attention if n <= LONGEST and (1 << (n - 1).bit_length()) * self.head_width <= LARGEST else long_attention
-        )
+        return attention if _attends_by_hand(n, self.head_width) else long_attention
+
+
+def _drops(dropout: Dropout | None, site: int) -> dict[str, Any]:
+    """PyTorch's own attention has no such options, and is not used with dropout."""
+    return {} if dropout is None else {"dropout": dropout, "site": site}
 
 
 class _Lift(torch.autograd.Function):
@@ -255,12 +308,12 @@ def lift(embed: Linear, features: Tensor) -> Tensor:
 
 class _Function(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, trunk: FusedTrunk, n: int) -> Tensor:
-        out, ctx.kept = trunk.forward(x, n, keep=True)
-        ctx.trunk, ctx.n = trunk, n
+    def forward(ctx: Any, x: Tensor, trunk: FusedTrunk, n: int, dropout: Dropout | None) -> Tensor:
+        out, ctx.kept = trunk.forward(x, n, dropout, keep=True)
+        ctx.trunk, ctx.n, ctx.dropout = trunk, n, dropout
         return out
 
     @staticmethod
-    def backward(ctx: Any, dx: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, dx: Tensor) -> tuple[Tensor, None, None, None]:
         kept, ctx.kept = ctx.kept, None
-        return ctx.trunk.backward(dx.contiguous(), kept, ctx.n), None, None
+        return ctx.trunk.backward(dx.contiguous(), kept, ctx.n, ctx.dropout), None, None, None

@@ -64,7 +64,7 @@ def update(
     one_pass: bool = False,
 ) -> None:
     """A step on (E, G) rows, in place; ``stacks`` says what lies in a row."""
-    by_hand = fused.kernels if one_pass else None
+    by_hand = fused.updates if one_pass else None
     look_ahead, down = (by_hand.momentum, by_hand.descend) if by_hand else (momentum, descend)
     aims = [look_ahead(m[:, stack.part], gradients[:, stack.part], scalars) for stack in stacks]
     for alike in _by_short_side(stacks):

@@ -103,7 +103,7 @@ class Memory:
             master.new_zeros(len(master), size, dtype=kind) for size, kind in zip(sizes, (dtype, None), strict=True)
         ]
         self.half = None if dtype is None else master.new_zeros(len(master), sizes[0], dtype=dtype)
-        self.one_pass = fused.kernels is not None and master.is_cuda
+        self.one_pass = fused.updates is not None and master.is_cuda
         """Whether the update is the kernel; an ensemble that falls back from kernels turns it off."""
         self.stacks: list[muon.Stack] = []
         """What lies in a row's first part."""
@@ -184,7 +184,7 @@ def apply(state: OptimiserState, memory: Memory, scalars: Tensor, optimiser: Opt
         if optimiser == "muon" and part.start == 0:
             muon.update(p, m, gradients, half, scalars, memory.stacks, memory.one_pass)
         elif memory.one_pass:
-            fused.kernels.adamw(p, m, v, gradients, half, scalars, EPSILON)
+            fused.updates.adamw(p, m, v, gradients, half, scalars, EPSILON)
         else:
             plain_adamw(p, m, v, gradients, half, scalars)
 

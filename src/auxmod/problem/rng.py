@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 GAMMA = 0x9E3779B97F4A7C15
-_MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 def signed(value: int) -> int:
@@ -36,8 +36,8 @@ def _shift(x: Tensor, bits: int) -> Tensor:
 def bits(keys: int | Tensor, counter: Tensor) -> Tensor:
     """64 random bits for each counter, as int64."""
     x = (counter + 1) * signed(GAMMA) + keys
-    x = (x ^ _shift(x, 30)) * signed(_MIX[0])
-    x = (x ^ _shift(x, 27)) * signed(_MIX[1])
+    x = (x ^ _shift(x, 30)) * signed(MIX[0])
+    x = (x ^ _shift(x, 27)) * signed(MIX[1])
     return x ^ _shift(x, 31)
 
 

@@ -12,7 +12,7 @@ import torch
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
-from auxmod.experiments import ensembles, packing, sweep
+from auxmod.experiments import ensembles, packing, saving, sweep
 from auxmod.experiments.ensembles import Ended, Notice, Started, train_ensemble
 from auxmod.experiments.packing import HEADROOM, MOST_MEMBERS, forecast, plan
 from auxmod.experiments.single import Interrupted, create_run, train_run
@@ -58,7 +58,7 @@ def undisturbed(quick_validation: None, tmp_path_factory: pytest.TempPathFactory
 @pytest.fixture
 def eager_saving(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checkpoints as often as they are asked for, whatever share of the time they take."""
-    monkeypatch.setattr(ensembles, "SAVING_SHARE", float("inf"))
+    monkeypatch.setattr(saving, "SAVING_SHARE", float("inf"))
 
 
 # -- what a sweep leaves --------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from safetensors.torch import load
 
 import made_up
 from auxmod.cli import main
-from auxmod.experiments import ensembles, halving, search, study, sweep  # noqa: F401  # all that a child would import
+from auxmod.experiments import halving, saving, search, study, sweep  # noqa: F401  # all that a child would import
 from auxmod.experiments.recipes import cells
 from auxmod.experiments.store import Results, read_results
 from auxmod.files import parse
@@ -175,7 +175,7 @@ def disturbed(kind: str, kills: int, place: Path, moment: random.Random) -> dict
 if __name__ == "__main__":
     torch.set_num_threads(1)
     engine.VALIDATION_SAMPLES = 20
-    ensembles.SAVING_SHARE = float("inf")
+    saving.SAVING_SHARE = float("inf")
     count, place, chosen = (
         int(sys.argv[1]),
         Path(sys.argv[2]),

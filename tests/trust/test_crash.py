@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from desk import call
 
-from auxmod.experiments import ensembles, search
+from auxmod.experiments import saving, search
 from auxmod.experiments.store import Run
 from tiny import flags, tiny
 
@@ -93,7 +93,7 @@ def test_a_sweep_on_a_full_disk_says_so_and_goes_on_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_property: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(ensembles, "SAVING_SHARE", float("inf"))
+    monkeypatch.setattr(saving, "SAVING_SHARE", float("inf"))
     command = ["sweep", *flags("--seed", "0:1"), "--results", "s.jsonl", "--checkpoint-every", "6", "--quiet"]
     with failing(monkeypatch, 10**9, errno.ENOSPC) as calls:
         assert call(*command).code == 0

@@ -14,7 +14,7 @@ import auxmod
 import made_up
 from auxmod.cli import main
 from auxmod.errors import UserError
-from auxmod.experiments import ensembles
+from auxmod.experiments import saving
 from auxmod.experiments.recipes import cells
 from auxmod.experiments.store import Results
 from tiny import flags, tiny
@@ -145,7 +145,7 @@ def stopped_sweep(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A sweep that died after its first checkpoint."""
     command = ["sweep", *flags("--seed", "0:1"), "--results", "s.jsonl", "--checkpoint-every", "1", "--quiet"]
     saved: list[int] = []
-    save = ensembles.save_state
+    save = saving.save_state
 
     def stop(path: Path, ensemble: object) -> None:
         save(path, ensemble)  # type: ignore[arg-type]
@@ -154,8 +154,8 @@ def stopped_sweep(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             raise StopError
 
     with monkeypatch.context() as patch:
-        patch.setattr(ensembles, "SAVING_SHARE", float("inf"))
-        patch.setattr(ensembles, "save_state", stop)
+        patch.setattr(saving, "SAVING_SHARE", float("inf"))
+        patch.setattr(saving, "save_state", stop)
         with pytest.raises(StopError):
             main(command)
     return command

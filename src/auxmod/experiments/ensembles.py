@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,12 @@ from auxmod.errors import UserError, require
 from auxmod.experiments.claims import LOG
 from auxmod.experiments.origin import provenance
 from auxmod.experiments.own_data import load_data
+from auxmod.experiments.saving import Log, Saver, read_log, restore
 from auxmod.experiments.single import Interrupted, curve_point, device_name
 from auxmod.experiments.store import result_row
-from auxmod.experiments.trusted import check_point
-from auxmod.files import read_json, sealed, unsealed, write_json
-from auxmod.learning.checkpoint import load_state, save_state
 from auxmod.learning.engine import Ensemble, Finished, Progress
 from auxmod.learning.memory import check_fits
 from auxmod.learning.precision import resolve_precision
-
-SAVING_SHARE = 0.01
-"""The most of its time that an ensemble spends on checkpoints."""
 
 
 @dataclass(frozen=True)
@@ -58,17 +53,6 @@ class TooLarge(Notice):
     half: int
 
 
-@dataclass
-class Log:
-    """What a saved state leaves out: the learning curves so far, and the seconds they took."""
-
-    members: list[str]
-    curves: list[list[dict[str, Any]]]
-    """A list of points a member."""
-    seconds: float = 0.0
-    step: int = 0
-
-
 def train_ensemble(
     configs: Sequence[RunConfig],
     device: torch.device,
@@ -90,11 +74,11 @@ def train_ensemble(
             log = _restore(state, ensemble)
         except UserError as error:
             yield Notice(f"A saved ensemble cannot be gone on with, and starts over. {error}")
-    before, saved, due = log.seconds, log.step, 0.0
+    before, saver = log.seconds - began, Saver(state, checkpoint_every, stopping)
     yield Started(list(configs), log.step, ensemble.steps)
     for event in ensemble.fit():
+        log.seconds = before + time.monotonic()
         if isinstance(event, Finished):
-            log.seconds = before + time.monotonic() - began
             made = made_by(ensemble, log.seconds, len(configs))
             runs = zip(configs, event.scores, event.dead, log.curves, strict=True)
             yield Ended([ended_row(*run, made) for run in runs])
@@ -102,12 +86,7 @@ def train_ensemble(
         if event.accuracy is not None:
             for e, curve in enumerate(log.curves):
                 curve.append(curve_point(event, e))
-        now, stop = time.monotonic(), stopping() and event.step < event.steps
-        if state and (stop or (event.step - saved >= checkpoint_every and now >= due)):
-            log.seconds, log.step, saved = before + now - began, event.step, event.step
-            write_json(state.with_suffix(LOG), sealed(asdict(log)))  # first: points past the state are dropped
-            save_state(state, ensemble)
-            due = time.monotonic() + (time.monotonic() - now) / SAVING_SHARE
+        stop = saver.stops(ensemble, log, event.step) and event.step < event.steps
         yield event
         if stop:
             raise Interrupted(
@@ -117,18 +96,10 @@ def train_ensemble(
 
 
 def _restore(state: Path, ensemble: Ensemble) -> Log:
-    """Put an ensemble where it was saved."""
     path = state.with_suffix(LOG)
-    told = unsealed(read_json(path), path)
-    require(told.get("members") == [c.hash for c in ensemble.configs], f"{path} belongs to other runs.")
-    try:
-        log = Log(told["members"], [[check_point(p, str(path)) for p in c] for c in told["curves"]], told["seconds"])
-    except (KeyError, TypeError):
-        raise UserError(f"{path} is not the log of an ensemble.") from None
-    require(len(log.curves) == len(log.members) and isinstance(log.seconds, float), f"{path} is not whole.")
-    load_state(state, ensemble)
-    log.step = int(ensemble.step_number)
-    log.curves = [[point for point in curve if point["step"] <= log.step] for curve in log.curves]
+    log = read_log(path, Log, "an ensemble")
+    require(log.members == [c.hash for c in ensemble.configs], f"{path} belongs to other runs.")
+    restore(state, ensemble, log)
     return log
 
 

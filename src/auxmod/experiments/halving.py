@@ -11,7 +11,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,10 @@ from torch import Tensor
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments.claims import LOG, STATE
-from auxmod.experiments.ensembles import SAVING_SHARE, Ended, Notice, Started, ended_row, made_by
+from auxmod.experiments.ensembles import Ended, Notice, Started, ended_row, made_by
 from auxmod.experiments.own_data import load_data
+from auxmod.experiments.saving import Log, Saver, read_log, restore
 from auxmod.experiments.single import Interrupted, curve_point
-from auxmod.experiments.trusted import check_point
-from auxmod.files import read_json, sealed, unsealed, write_json
-from auxmod.learning.checkpoint import load_state, save_state
 from auxmod.learning.engine import VALIDATION_SAMPLES, Ensemble, Finished, Progress
 from auxmod.learning.memory import clean_up
 
@@ -46,25 +44,60 @@ class Rung:
 
 
 @dataclass
-class Log:
+class Race(Log):
     """What a saved state leaves out."""
 
-    members: list[str]
-    curves: list[list[dict[str, Any]]]
-    """A list of points a member."""
-    riding: list[dict[str, Any]]
+    riding: list[dict[str, Any]] = field(default_factory=list)
     """The configurations of those in the ensemble; whoever is gone may be among them."""
     gone: list[str] = field(default_factory=list)
     dead: dict[str, int] = field(default_factory=dict)
     rung: int = 0
     """The step of the last comparison."""
-    seconds: float = 0.0
-    step: int = 0
 
     @property
     def left(self) -> set[str]:
         """The runs that were not pruned."""
         return set(self.members) - set(self.gone)
+
+    def see(self, riding: Sequence[RunConfig], event: Progress | Finished) -> None:
+        """Note who died, and where the others stand."""
+        died = {c.hash: at for c, at in zip(riding, event.dead, strict=True) if at is not None}
+        self.dead |= {run: at for run, at in died.items() if run not in self.gone}
+        if isinstance(event, Progress) and event.accuracy is not None:
+            for e, config in enumerate(riding):
+                self.curves[self.members.index(config.hash)].append(curve_point(event, e))
+
+    def compare(self, riding: Sequence[RunConfig], event: Progress) -> Rung:
+        """Prune whoever lags."""
+        accuracies, out = event.accuracy or [], self.dead.keys() | set(self.gone)
+        accuracy = {c.hash: a for c, a in zip(riding, accuracies, strict=True) if c.hash not in out}
+        rung = Rung(event.step, accuracy, behind(accuracy))
+        self.gone, self.rung = self.gone + rung.pruned, event.step
+        return rung
+
+    def staying(self, riding: Sequence[RunConfig]) -> list[int]:
+        """Which members ride on.
+
+        Token heads are padded to the largest K·q: whoever has it stays, unheeded, so that no weight changes its place.
+        """
+
+        def classes(e: int) -> int:
+            return max(riding[e].method.moduli) * riding[e].problem.q
+
+        stay = [e for e, config in enumerate(riding) if config.hash in self.left - self.dead.keys()]
+        if not stay or riding[0].model.angles:
+            return stay
+        widest = max(range(len(riding)), key=classes)
+        return stay if max(map(classes, stay)) == classes(widest) else sorted([*stay, widest])
+
+    def rows(
+        self, configs: Sequence[RunConfig], riding: Sequence[RunConfig], end: Finished, made: Mapping[str, Any]
+    ) -> list[dict[str, Any]]:
+        """The rows of the runs that came to an end; those pruned have none."""
+        scores = dict(zip([c.hash for c in riding], end.scores, strict=True))
+        curves = dict(zip(self.members, self.curves, strict=True))
+        left = [c for c in configs if c.hash in self.left]
+        return [ended_row(c, scores.get(c.hash), self.dead.get(c.hash), curves[c.hash], made) for c in left]
 
 
 def train_halving(
@@ -82,56 +115,37 @@ def train_halving(
     from, where ``configs`` are the runs left of it.
     """
     began, steps = time.monotonic(), configs[0].training.steps
-    log, ensemble = Log([c.hash for c in configs], [[] for _ in configs], []), None
+    race, ensemble = Race([c.hash for c in configs], [[] for _ in configs]), None
     if state and state.exists():
         try:
-            log, ensemble = _restore(state, configs, device)
+            race, ensemble = _restore(state, configs, device)
         except UserError as error:
             yield Notice(f"A saved ensemble cannot be gone on with, and starts over. {error}")
     ensemble = ensemble or _made(configs, device)
-    curves, before, due = dict(zip(log.members, log.curves, strict=True)), log.seconds - began, 0.0
-    yield Started(list(configs), log.step, steps)
+    before, saver = race.seconds - began, Saver(state, checkpoint_every, stopping)
+    yield Started(list(configs), race.step, steps)
     while True:
         riding = ensemble.configs
+        race.riding = [c.to_dict() for c in riding]
         for event in ensemble.fit():
-            died = {c.hash: at for c, at in zip(riding, event.dead, strict=True) if at is not None}
-            log.dead |= {run: at for run, at in died.items() if run not in log.gone}
-            log.seconds = before + time.monotonic()
+            race.see(riding, event)
+            race.seconds = before + time.monotonic()
             if isinstance(event, Finished):
-                scores = {c.hash: s for c, s in zip(riding, event.scores, strict=True) if c.hash not in log.gone}
-                made = made_by(ensemble, log.seconds, len(log.members))
-                ended = [c for c in configs if c.hash in log.dead or c.hash in scores]  # those pruned have no row
-                rows = [ended_row(c, scores.get(c.hash), log.dead.get(c.hash), curves[c.hash], made) for c in ended]
-                yield Ended(rows)
+                yield Ended(race.rows(configs, riding, event, made_by(ensemble, race.seconds, len(race.members))))
                 return
-            if event.accuracy is not None:
-                for e, config in enumerate(riding):
-                    curves[config.hash].append(curve_point(event, e))
             yield event
-            if event.step == steps:
-                continue
-            if event.accuracy is None or not any(log.rung < share * steps <= event.step for share in rungs):
-                now, stop = time.monotonic(), stopping()  # not at a rung: it would be missed
-                if state and (stop or (event.step - log.step >= checkpoint_every and now >= due)):
-                    _save(state, ensemble, log)
-                    due = time.monotonic() + (time.monotonic() - now) / SAVING_SHARE
-                if stop:
-                    at = f"{event.step:,} of {steps:,}"
-                    raise Interrupted(f"Stopped at step {at}; the same command goes on from there.")
-                continue
-            out = log.dead.keys() | set(log.gone)
-            accuracy = {c.hash: a for c, a in zip(riding, event.accuracy, strict=True) if c.hash not in out}
-            pruned = behind(accuracy)
-            log.gone, log.rung = log.gone + pruned, event.step
-            yield Rung(event.step, accuracy, pruned)
-            stay = [e for e, config in enumerate(riding) if config.hash in accuracy.keys() - set(pruned)]
-            ride = _with_widest(riding, stay)
-            if stay and len(ride) < len(riding):
-                break
-        part = _part(ensemble, ride)
+            if event.accuracy is not None and any(race.rung < share * steps <= event.step < steps for share in rungs):
+                yield race.compare(riding, event)
+                stay = race.staying(riding)
+                if 0 < len(stay) < len(riding):
+                    break
+            elif event.step < steps and saver.stops(ensemble, race, event.step):  # not at a rung: it would be missed
+                at = f"{event.step:,} of {steps:,}"
+                raise Interrupted(f"Stopped at step {at}; the same command goes on from there.")
+        part = _part(ensemble, stay)
         del ensemble  # before the next is made: they might not both fit
         clean_up(device)
-        ensemble = _made([riding[e] for e in ride], device)
+        ensemble = _made([riding[e] for e in stay], device)
         ensemble.restore(part)
 
 
@@ -141,18 +155,6 @@ def behind(accuracy: Mapping[str, float]) -> list[str]:
         return []
     last = sorted(accuracy.values(), reverse=True)[math.ceil(len(accuracy) / 2) - 1]
     return [run for run, share in accuracy.items() if share < last - NOISE]
-
-
-def _with_widest(riding: Sequence[RunConfig], stay: list[int]) -> list[int]:
-    """Token heads are padded to the largest K·q: whoever has it rides on, unheeded, and no weight changes its place."""
-
-    def classes(e: int) -> int:
-        return max(riding[e].method.moduli) * riding[e].problem.q
-
-    if not stay or riding[0].model.angles:
-        return stay
-    widest = max(range(len(riding)), key=classes)
-    return stay if max(map(classes, stay)) == classes(widest) else sorted([*stay, widest])
 
 
 def _part(ensemble: Ensemble, members: list[int]) -> dict[str, Tensor]:
@@ -168,40 +170,26 @@ def _made(configs: Sequence[RunConfig], device: torch.device) -> Ensemble:
 # -- stopping and going on ------------------------------------------------------------------------------------
 
 
-def unfinished(directory: Path) -> Iterator[tuple[Path, Log]]:
+def unfinished(directory: Path) -> Iterator[tuple[Path, Race]]:
     """The states that were saved, and their logs; what is none is passed over."""
     for state in sorted(directory.glob(f"*{STATE}")):
         with contextlib.suppress(UserError):
             yield state, _read(state.with_suffix(LOG))
 
 
-def _save(state: Path, ensemble: Ensemble, log: Log) -> None:
-    log.step, log.riding = int(ensemble.step_number), [c.to_dict() for c in ensemble.configs]
-    write_json(state.with_suffix(LOG), sealed(asdict(log)))  # first: points past the state are dropped
-    save_state(state, ensemble)
+def _read(path: Path) -> Race:
+    race = read_log(path, Race, "a search")
+    require(bool(race.left), f"{path} is not whole.")
+    return race
 
 
-def _read(path: Path) -> Log:
-    told = unsealed(read_json(path), path)
-    try:
-        log = Log(**told)
-        log.curves = [[check_point(point, str(path)) for point in curve] for curve in log.curves]
-        whole = len(log.curves) == len(log.members) and bool(log.left)
-    except TypeError:
-        raise UserError(f"{path} is not the log of a search.") from None
-    require(whole, f"{path} is not whole.")
-    return log
-
-
-def _restore(state: Path, configs: Sequence[RunConfig], device: torch.device) -> tuple[Log, Ensemble]:
+def _restore(state: Path, configs: Sequence[RunConfig], device: torch.device) -> tuple[Race, Ensemble]:
     """An ensemble where it was saved."""
     path = state.with_suffix(LOG)
-    log = _read(path)
-    riding = [RunConfig.from_dict(plain) for plain in log.riding]
-    require(log.left == {c.hash for c in configs}, f"{path} belongs to other runs.")
-    require(log.left - log.dead.keys() <= {c.hash for c in riding} <= set(log.members), f"{path} is not whole.")
+    race = _read(path)
+    riding = [RunConfig.from_dict(plain) for plain in race.riding]
+    require(race.left == {c.hash for c in configs}, f"{path} belongs to other runs.")
+    require(race.left - race.dead.keys() <= {c.hash for c in riding} <= set(race.members), f"{path} is not whole.")
     ensemble = _made(riding, device)
-    load_state(state, ensemble)
-    log.step = int(ensemble.step_number)
-    log.curves = [[point for point in curve if point["step"] <= log.step] for curve in log.curves]
-    return log, ensemble
+    restore(state, ensemble, race)
+    return race, ensemble

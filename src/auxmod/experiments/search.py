@@ -24,7 +24,7 @@ from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments import claims
 from auxmod.experiments.ensembles import Ended, Notice, TooLarge, attempted
-from auxmod.experiments.halving import RUNGS, Log, Rung, train_halving, unfinished
+from auxmod.experiments.halving import RUNGS, Race, Rung, train_halving, unfinished
 from auxmod.experiments.own_data import resolved
 from auxmod.experiments.packing import Shape, check_precisions, group_of, plan
 from auxmod.experiments.ranges import TYPES
@@ -235,7 +235,7 @@ def _distribution(name: str, part: Interval | list[Any]) -> BaseDistribution:
 
 
 def _saved(
-    saved: list[tuple[Path, Log]], fresh: Sequence[RunConfig], claim: claims.Claim
+    saved: list[tuple[Path, Race]], fresh: Sequence[RunConfig], claim: claims.Claim
 ) -> tuple[list[RunConfig], claims.Claim] | None:
     """A saved ensemble that the runs go on with, if any: those of them in it, and the claim with its place."""
     for state, log in saved:

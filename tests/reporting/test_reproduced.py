@@ -1,4 +1,4 @@
-"""Table 1, ours beside the paper's: what is counted as near, above and ahead."""
+"""The paper's tables, ours beside its figures: what is counted as near, above and ahead, and what is shown."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 import made_up
 from auxmod.experiments import recipes, wants
 from auxmod.files import write_lines
-from auxmod.reporting import published, reproduced
+from auxmod.reporting import further, published, reproduced
 
 
 @pytest.fixture
@@ -125,3 +125,26 @@ def test_where_the_best_setup_is_not_the_best_is_said(tmp_path: Path) -> None:
     write_lines(tmp_path / "table1.jsonl", [row | {"provenance": {"commit": "abc", "device": "a"}} for row in rows])
     text = reproduced.larger(tmp_path)
     assert "`aux` in 1 of 18 cells (angular, N = 64, q = 433), `sparse` in 0 of 18 cells." in text
+
+
+def test_of_table_2_and_the_16_configurations_what_was_run_is_shown(tmp_path: Path) -> None:
+    write_lines(tmp_path / "other.jsonl", [])
+    assert further.table2(tmp_path) == further.configs(tmp_path) == further.NONE
+    rows = [
+        made_up.row(want.run, tau=0.25, match=0.125)
+        for item, samples in (("table2", wants.HUGE), ("configs", wants.LARGE))
+        for want in recipes.RECIPES[item]("stated", (samples,))
+        if want.variant == "sparse" and (want.run.problem.n, want.run.problem.q) in ((16, 3329), (8, 97))
+        if want.run.model.dropout == 0 or want.run.model.norm == "pre"
+    ]
+    write_lines(tmp_path / "other.jsonl", [row | {"provenance": {"commit": "abc", "device": "a"}} for row in rows])
+    heads, _, line, *_ = further.table2(tmp_path).splitlines()
+    assert heads == "| case | chance | sparse, the paper's | sparse, `stated` |"
+    paper = published.find("table2", n=16, q=3329, samples=wants.HUGE, method="sparse", tau=0.05)
+    assert line == f"| angular, N = 16, q = 3329, 10M samples | 10.0 | {paper} | 25.0 (1) |"
+    assert "τ = 0.05: 1 of its 32 cases" in further.table2(tmp_path)
+    text = further.configs(tmp_path)
+    assert "12 of its 16 cases" in text
+    assert "| pre-norm, biases, init default, dropout 0.1 | 1.0 | 97.2 | 12.5 (1) |" in text
+    assert "post-norm, no biases, init 0.02, dropout 0 |" in text
+    assert not any("post-norm" in line and "dropout 0.1" in line for line in text.splitlines())

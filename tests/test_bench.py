@@ -10,6 +10,7 @@ import torch
 
 from auxmod import bench, yardstick
 from auxmod.cli import bench as command
+from auxmod.cli import main
 from auxmod.errors import UserError
 from auxmod.learning import cost
 from auxmod.learning.engine import Ensemble
@@ -134,6 +135,16 @@ def test_the_command_prints_a_table_and_writes_json(
         command.bench(device="cpu", out=out)
     command.bench(device="cpu", out=out, force=True, json=True)
     assert json.loads(capsys.readouterr().out) == result
+
+
+def test_any_setting_of_the_model_can_be_measured(
+    result: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measured: list[bench.Case] = []
+    monkeypatch.setattr(bench, "run", lambda cases, device, **options: measured.extend(cases) or result)
+    main(["bench", "--n", "8", "--members", "2", "--norm", "post", "--dropout", "0.1", "--device", "cpu", "--json"])
+    assert [(run.model.norm, run.model.dropout) for case in measured for run in case] == [("post", 0.1)] * 2
+    assert json.loads(capsys.readouterr().out)["settings"] == {"norm": "post", "dropout": 0.1}
 
 
 @pytest.mark.parametrize(

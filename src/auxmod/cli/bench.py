@@ -8,13 +8,14 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from auxmod.cli.display import console, print_json, table
-from auxmod.cli.options import Device, Json, whole_numbers
+from auxmod.cli.options import Device, Json, ModelFlags, given_settings, whole_numbers
 from auxmod.files import check_free, json_bytes, write_named
 
 COLUMNS = ("case", "ms/step/member", "×compile+AMP", "×eager", "TFLOP/s", "of peak", "×floor", "memory", "compile s")
 
 
 def bench(
+    flags: Annotated[ModelFlags | None, Parameter(name="*")] = None,
     *,
     n: Annotated[str | None, Parameter(help="Numbers of terms, such as 8,16,32. [default: a set of cases]")] = None,
     members: Annotated[str | None, Parameter(help="Models trained at once, such as 1,8,24, with each N.")] = None,
@@ -28,7 +29,9 @@ def bench(
 ) -> None:
     """Time a training step: ours, plain PyTorch's, and the arithmetic alone at the matrix rate measured here.
 
-    Example: auxmod bench --n 16,64 --members 1,8 --out bench.json
+    Any setting of the model can be measured: its flags are those of train.
+
+    Example: auxmod bench --n 16,64 --members 1,8 --norm post --out bench.json
     """
     ns, sizes = whole_numbers(n, "--n"), whole_numbers(members, "--members")
     if out:
@@ -43,8 +46,10 @@ def bench(
 
     chosen = resolve_device(device)
     progress = console(stderr=True)
-    cases = library.cases(chosen, ns, sizes, precision=precision)
+    settings = given_settings(flags, None)
+    cases = library.cases(chosen, ns, sizes, precision=precision, **settings)
     result = library.run(cases, chosen, plain=plain, tell=lambda what: progress.print(f"measuring {what} …"))
+    result["settings"] = settings
     if out:
         write_named(out, json_bytes(result))
     if plot:
@@ -57,7 +62,8 @@ def bench(
 def _show(result: dict[str, Any]) -> None:
     out, made = console(), result["provenance"]
     rates = ", ".join(f"{name} {rate:.3g} TFLOP/s" for name, rate in result["matrix_tflops"].items())
-    title = f"A training step on {made['device']} (matrix products: {rates})"
+    given = "".join(f", {name} {value}" for name, value in result["settings"].items())
+    title = f"A training step on {made['device']}{given} (matrix products: {rates})"
     out.print(table(title, COLUMNS, [_cells(row) for row in result["rows"]]))
     evaluation = result["evaluation"]
     scaled = "" if evaluation["samples"] == 1_000_000 else f" (scaled from {evaluation['samples']:,})"

@@ -87,10 +87,12 @@ def _settings() -> Iterator[tuple[str, Any, str, str, str]]:
         yield from (extra for extra in _EXTRA if extra[2] == group)
 
 
-def make_flags(name: str, *, text: bool = False) -> type:
+def make_flags(name: str, *, text: bool = False, groups: Sequence[str] = tuple(GROUPS)) -> type:
     """A flag for each setting, of its own type; or as text, where it may be a list or a range of values."""
     fields: list[tuple[str, Any, Any]] = []
     for setting, kind, group, doc, default in _settings():
+        if group not in groups:
+            continue
         env = f"AUXMOD_{setting.upper()}"
         parameter = Parameter(help=doc, group=_PANELS[group], show_default=default or False, env_var=env)
         hint = str if text or get_origin(kind) is tuple else kind  # a list is typed as text, 1,2,4
@@ -104,8 +106,10 @@ def make_flags(name: str, *, text: bool = False) -> type:
 if TYPE_CHECKING:
     RunFlags = Any
     SweepFlags = Any
+    ModelFlags = Any
 else:
     RunFlags, SweepFlags = make_flags("RunFlags"), make_flags("SweepFlags", text=True)
+    ModelFlags = make_flags("ModelFlags", groups=("model",))
 
 _PRESET_HELP = (
     "Fill every setting not given. demo: a small case for two CPU cores; stated: what the paper states; "

@@ -260,6 +260,17 @@ def test_capturing_a_step_changes_nothing(monkeypatch, precision):
 
 
 @gpu
+@pytest.mark.filterwarnings("default")  # the compiler has some of its own
+@pytest.mark.parametrize("more", [{}, {"norm": "post"}, {"dropout": 0.1}, {"embedding": "token"}], ids=str)
+def test_where_there_is_no_kernel_a_compiled_step_is_captured(monkeypatch, recwarn, more):
+    model = ensemble(monkeypatch, True, activation="gelu", **more)
+    assert model._by_hand is None
+    model._draw_order(0)
+    captured(model.step, model._changing(), CUDA, model.eager_step)
+    assert [str(each.message) for each in recwarn if "could not be captured" in str(each.message)] == []
+
+
+@gpu
 def test_a_replayed_step_keeps_its_ensemble_alive(monkeypatch):
     """A graph itself holds addresses only."""
     model = ensemble(monkeypatch, True)

@@ -1,5 +1,7 @@
 """The encoder is `torch.nn.TransformerEncoder`, member by member: outputs and gradients, with every switch."""
 
+import re
+import shutil
 from itertools import product
 from typing import Any
 
@@ -158,3 +160,18 @@ def test_dropout_is_a_function_of_member_step_and_site() -> None:
     assert not torch.equal(base[0], base[1])
     assert not torch.equal(base, mask([1, 2], 6, 3))
     assert not torch.equal(base, mask([1, 2], 5, 4))
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
+def test_a_compiler_makes_no_index_of_a_dropout_s_draws() -> None:
+    """Triton has no room for one with the generator's constants in it: such a step was refused, and ran eagerly."""
+    from torch._inductor.utils import run_and_get_code  # seconds, which no other test here should wait
+
+    keys, x = torch.tensor([3, -5]), torch.randn(2, 40, 16)
+
+    def dropped(x: torch.Tensor) -> torch.Tensor:
+        return Dropout(0.1, keys, torch.tensor(5))(x, 3)
+
+    compiled, sources = run_and_get_code(torch.compile(dropped, dynamic=False), x)
+    torch.testing.assert_close(compiled, dropped(x))
+    assert [line for code in sources for line in code.splitlines() if re.search(r"\d{11,}L?\)\s*\*\s*x\d", line)] == []

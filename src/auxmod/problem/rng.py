@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 GAMMA = 0x9E3779B97F4A7C15
+UNDO = pow(GAMMA, -1, 2**64)
 MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
@@ -34,8 +35,13 @@ def _shift(x: Tensor, bits: int) -> Tensor:
 
 
 def bits(keys: int | Tensor, counter: Tensor) -> Tensor:
-    """64 random bits for each counter, as int64."""
-    x = (counter + 1) * signed(GAMMA) + keys
+    """64 random bits for each counter, as int64.
+
+    The key goes in before the product. A compiler that sees only a counter makes an index of the product, and has no
+    room for it there.
+    """
+    start = signed(keys * UNDO + 1) if isinstance(keys, int) else keys * signed(UNDO) + 1
+    x = (counter + start) * signed(GAMMA)
     x = (x ^ _shift(x, 30)) * signed(MIX[0])
     x = (x ^ _shift(x, 27)) * signed(MIX[1])
     return x ^ _shift(x, 31)

@@ -1,4 +1,4 @@
-"""The kernels without a GPU, in Triton's interpreter: in fp32 the trunk by hand is the plain one to rounding.
+"""The kernels without a GPU, in Triton's interpreter: in fp32 they are the plain functions to rounding.
 
     TRITON_INTERPRET=1 pytest tests/learning/test_interpreted.py
 
@@ -12,10 +12,10 @@ import os
 import pytest
 import torch
 
-from auxmod.learning import fused
+from auxmod.learning import fused, muon
 from auxmod.learning.engine import Ensemble
 from auxmod.learning.model import Dropout
-from auxmod.learning.optimiser import Memory
+from auxmod.learning.optimiser import EPSILON, Memory, plain_adamw
 from auxmod.settings import build
 
 pytestmark = [
@@ -64,3 +64,28 @@ def test_the_trunk_by_hand_is_the_plain_one(norm: str, rate: float, bias: bool, 
     assert ours.keys() == plain.keys()
     for name, reference in plain.items():
         assert float((ours[name] - reference).norm() / reference.norm()) < 1e-5, name
+
+
+def test_one_pass_adamw_is_the_plain_one() -> None:
+    make = torch.Generator().manual_seed(1)
+    rows = [torch.rand(2, 1500, generator=make) for _ in range(3)]
+    gradients = torch.randn(2, 1100, generator=make)
+    scalars = torch.rand(2, 8, generator=make) * 0.5 + 0.1
+    scalars[:, 0] = torch.tensor([1.0, 0.0])
+    gradients[1, 5] = torch.inf  # the member that does not take the step
+    results = []
+    for apply in (lambda *a: fused.updates.adamw(*a, EPSILON), plain_adamw):
+        copies, half = [r.clone() for r in rows], torch.zeros_like(gradients)
+        apply(*(c[:, :1100] for c in copies), gradients, half, scalars)
+        results.append([*copies, half])
+    torch.testing.assert_close(results[0], results[1], rtol=1e-5, atol=1e-6)
+
+
+def test_products_of_matrices_are_what_they_are_called() -> None:
+    make = torch.Generator().manual_seed(2)
+    x, y, z = (torch.randn(2, 20, 20, generator=make) for _ in range(3))
+    torch.testing.assert_close(fused.updates.combine(x, y, z, 3.5, -1.5, 0.25), muon.combine(x, y, z, 3.5, -1.5, 0.25))
+    f, dh = torch.randn(2, 100, 4, generator=make), torch.randn(2, 100, WIDTH, generator=make)
+    weight, bias = fused.kernels.lift_backward(dh, f)
+    torch.testing.assert_close(weight, dh.mT @ f, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(bias, dh.sum(1), rtol=1e-4, atol=1e-4)

@@ -19,6 +19,7 @@ from auxmod.cli.shown import (
     Form,
     Only,
     OnlyFlags,
+    Picture,
     Preset,
     Samples,
     TableName,
@@ -73,12 +74,13 @@ def reproduce(
     from auxmod.reporting.cells import TITLES
     from auxmod.reporting.results import default_place
 
+    require(not (out and samples), "--out draws the paper's numbers of samples: leave out --samples, or --out.")
     picture = out or (Path("curves.png") if item == "curves" and not samples else None)
     pictures = pictures_of(item, PRESETS[preset], picture) if picture else []
-    require(not (picture and samples), "--out draws the paper's numbers of samples: leave out --samples, or --out.")
-    kept = [figure for figure in pictures if not out and not force and figure.path.exists()]
+    kept = [] if out or force else [figure for figure in pictures if figure.path.exists()]
+    pictures = [figure for figure in pictures if figure not in kept]
     for figure in pictures:
-        check_free(figure.path, force or dry_run or figure in kept)
+        check_free(figure.path, force or dry_run)
     place, counts = results or default_place(), whole_numbers(samples, "--samples")
     only = only or Only()
     runs = _runs(item, PRESETS[preset], seeds, counts, only)
@@ -90,14 +92,18 @@ def reproduce(
     if item in (*TITLES, "all"):
         made = tables.tables(item, PRESETS[preset], stored, counts, only.keeper())
         show_tables([each for each in made if each.cells], "json" if json else format)
-    drawn = draw([figure for figure in pictures if figure not in kept], stored)
-    if item not in (*TITLES, "all") and (json or format == "json"):
+    _draw(pictures, kept, stored, as_json=item not in (*TITLES, "all") and (json or format == "json"))
+    if failed:
+        raise RuntimeError(f"{failed} runs failed: --retry-failed tries them again.")
+
+
+def _draw(pictures: Sequence[Picture], kept: Sequence[Picture], stored: Index, as_json: bool) -> None:
+    drawn = draw(pictures, stored)
+    if as_json:
         display.print_json(drawn)
     said = [f"drawn: {each['figure']}" for each in drawn]
     for line in said + [f"kept: {figure.path}, which was there; --force draws it anew." for figure in kept]:
         display.console(stderr=True).print(line, markup=False)
-    if failed:
-        raise RuntimeError(f"{failed} runs failed: --retry-failed tries them again.")
 
 
 def _runs(

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 GAMMA = 0x9E3779B97F4A7C15
-UNDO = pow(GAMMA, -1, 2**64)
+UNDO = 0xF1DE83E19937733D
+"""GAMMA's inverse modulo 2^64."""
 MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 

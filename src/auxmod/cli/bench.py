@@ -29,7 +29,7 @@ def bench(
 ) -> None:
     """Time a training step: ours, plain PyTorch's, and the arithmetic alone at the matrix rate measured here.
 
-    Any setting of the model can be measured: its flags are those of train.
+    Any setting of the model can be measured: its flags are those of train. What is said of auto is of the default one.
 
     Example: auxmod bench --n 16,64 --members 1,8 --norm post --out bench.json
     """

@@ -45,7 +45,7 @@ class Rung:
 
 @dataclass
 class Race(Log):
-    """What a saved state leaves out."""
+    """An ensemble's account, saved beside its state: who rides, who was pruned, who died, and how all have done."""
 
     riding: list[dict[str, Any]] = field(default_factory=list)
     """The configurations of those in the ensemble; whoever is gone may be among them."""

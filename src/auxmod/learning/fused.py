@@ -264,7 +264,7 @@ class FusedTrunk:
         """
         added = [*norms[:, :, 2]] if self.post else [*norms[1:, :, 2], after]
         pairs: list[tuple[Tensor, Tensor]] = []
-        for number, (gain, shift, _) in enumerate(norm.unbind(1) for norm in norms):
+        for number, (gain, shift) in enumerate(zip(norms[:, :, 0], norms[:, :, 1], strict=True)):
             to, norm = self.layers[number // 2].gradients, f"norm{number % 2 + 1}"
             pairs.append((to[f"{norm}.weight"], gain))
             if hiddens is not None:

@@ -96,9 +96,10 @@ def test_forward_and_every_gradient_are_as_close_to_fp32_as_the_plain_half_preci
     assert by_hand._by_hand is not None
     ours = trunk_gradients(by_hand, n)
     assert ours.keys() == exact.keys()
+    rounding = {"fp16": 1e-3, "bf16": 2e-3}[precision]  # of the gradient from above, which the plain trunk has in fp32
     for name, reference in exact.items():
         assert torch.isfinite(ours[name]).all(), name
-        assert distance(ours[name], reference) < 1.3 * distance(plain[name], reference) + 1e-3, name
+        assert distance(ours[name], reference) < 1.3 * distance(plain[name], reference) + rounding, name
 
 
 def all_gradients(model: Ensemble) -> dict[str, torch.Tensor]:

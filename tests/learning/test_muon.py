@@ -1,5 +1,6 @@
 """Muon: steps are orthogonal matrices of a known size, member by member."""
 
+import itertools
 import math
 
 import pytest
@@ -47,6 +48,15 @@ def test_stacks_of_one_short_side_do_not_touch_each_other() -> None:
     for a, b, stack in zip(together, alone, stacks, strict=True):
         assert a.shape == stack.shape
         torch.testing.assert_close(a, b)
+
+
+def test_momentum_that_fades_steps_less_and_less_and_stays_finite() -> None:
+    """Where a layer's units are all dead its momentum falls by a twentieth a step, past any number's end."""
+    x = torch.randn(1, 64, 256, generator=torch.Generator().manual_seed(0))
+    sizes = [muon.steps([x * 10.0**-power])[0].norm() for power in range(45)]
+    torch.testing.assert_close(sizes[:9], [sizes[0]] * 9)
+    assert all(0 <= later <= 1.001 * earlier for earlier, later in itertools.pairwise(sizes))
+    assert sizes[-1] < 1e-20
 
 
 @pytest.mark.parametrize("power", [0, 1, 2])

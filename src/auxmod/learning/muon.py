@@ -32,6 +32,11 @@ Each is the best there is for what the ones before it leave (Amsel et al. 2025).
 """
 FLOOR = 1e-5
 """Added to the squares of singular values, so that rounding in half precision makes none of them negative."""
+SMALLEST = 1e-15
+"""The least size that a matrix X·Xᵀ is taken to have: the squares of far smaller ones are nothing in float32.
+
+A matrix whose gradients have vanished then steps less and less, where it would be divided by a size that is none.
+"""
 SIZE = 0.2
 """The root mean square of an entry of AdamW's step, roughly, in learning rates."""
 
@@ -117,7 +122,7 @@ def steps(stacks: Sequence[Tensor], multiply: Combine = combine) -> list[Tensor]
 
 def normalised(squares: Sequence[Tensor], dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Symmetric matrices end to end, each over a bound on its eigenvalues; and those bounds, (M, 1, 1)."""
-    sizes = [1.01 * square.norm(dim=(1, 2), keepdim=True).clamp(min=1e-30) for square in squares]
+    sizes = [1.01 * square.norm(dim=(1, 2), keepdim=True).clamp(min=SMALLEST) for square in squares]
     g = squares[0].new_empty(sum(map(len, squares)), *squares[0].shape[1:], dtype=dtype)
     start = 0
     for square, size in zip(squares, sizes, strict=True):

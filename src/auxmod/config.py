@@ -21,6 +21,8 @@ FORMAT = 1
 """Version of the JSON form; a file of another version is refused, never guessed at."""
 LATER = {"harmonics", "asked", "augment", "tails", "readout", "lift", "optimiser", "asks"}
 """Settings added since the first results: left out of the JSON form at their defaults, so that old names hold."""
+OF_LINEAR = "linear-"
+"""Before the σ of an `init` that is for linear layers and embeddings alone."""
 
 MethodName = Literal["naive", "sparse", "aux", "ladder", "auto", "custom"]
 Distribution = Literal["uniform", "sparse"]
@@ -151,8 +153,8 @@ class Model(Checked):
     bias: bool = True
     """Biases in linear layers and norms."""
     init: str = "default"
-    """default: PyTorch's own; cloned: the same, all blocks alike, as torch.nn.TransformerEncoder makes them; or a
-    number σ: linear and embedding weights N(0, σ²), biases 0."""
+    """default: PyTorch's own; cloned: the same, all blocks alike, as torch.nn.TransformerEncoder makes them; a number
+    σ: all weights N(0, σ²), biases 0; linear-σ: the same, but queries, keys, values and a learned token as default."""
     lift: float = 0.0
     """σ of the embedding's own initial weights, N(0, σ²), its bias 0; with 0 they start as --init says."""
     dropout: float = 0.0
@@ -180,10 +182,10 @@ class Model(Checked):
         )
         self._check("dropout", lambda v: 0 <= v < 1, "must lie in [0, 1)")
         self._check("lift", lambda v: v >= 0, "a standard deviation is 0 or more")
-        sigma = number(self.init)
+        sigma = number(self.init.removeprefix(OF_LINEAR))
         require(
             self.init in ("default", "cloned") or (sigma is not None and sigma > 0),
-            f"--init is {self.init!r}; give default, cloned, or a positive standard deviation such as 0.02.",
+            f"--init is {self.init!r}; give default, cloned, or a σ above 0, as in 0.02 or {OF_LINEAR}0.02.",
         )
 
 

@@ -24,6 +24,7 @@ from auxmod.settings import build
         ("curves", 2 * 2 * (3 + 3 + 1)),
         ("finalists", 4 * 18 * 2 + 12 * 2 * 3 - 4 + 12 * 4 - 6 + 9 * 3 - 2 + 2 * 2 * 4 + 9 * 4),  # some in two lists
         ("longer", (4 + 5) * 18),
+        ("starts", 3 * 2 * 3 * 2 * 2),
     ],
 )
 def test_an_item_needs_so_many_runs_at_the_papers_preset(item: str, count: int) -> None:
@@ -33,7 +34,7 @@ def test_an_item_needs_so_many_runs_at_the_papers_preset(item: str, count: int) 
 
 def test_all_items_have_a_recipe_with_a_line_about_it() -> None:
     paper = {"table1a", "table1b", "table2", "table3", "configs", "grid", "redbox", "curves"}
-    assert set(RECIPES) == paper | {"headline", "beyond", "setup", "knobs", "finalists", "longer"}
+    assert set(RECIPES) == paper | {"headline", "beyond", "setup", "knobs", "finalists", "longer", "starts"}
     assert all(recipe.__doc__ for recipe in RECIPES.values())
 
 

@@ -57,6 +57,25 @@ def test_sigma_is_the_standard_deviation_of_all_weights() -> None:
             assert stats.kstest(values / 0.02, "norm").pvalue > 1e-3, name
 
 
+def test_of_linear_layers_alone_is_what_a_function_applied_to_each_of_torchs_own_reaches() -> None:
+    def redraw(module: torch.nn.Module) -> None:
+        if isinstance(module, torch.nn.Linear | torch.nn.Embedding):
+            torch.nn.init.zeros_(module.weight)
+
+    encoder = make(init="linear-0.02")
+    theirs = PlainModel(encoder.model, N, INPUTS, OUTPUTS)
+    theirs.apply(redraw)
+    reached = {name: not parameter.any() for name, parameter in theirs.named_parameters() if name.endswith("weight")}
+    default, small = (dict(to_plain(make(init=init)).named_parameters()) for init in ("default", "0.02"))
+    compared = 0
+    for name, parameter in to_plain(encoder).named_parameters():
+        if name in reached and "norm" not in name:
+            assert torch.equal(parameter, (small if reached[name] else default)[name]), name
+            compared += 1
+    assert compared >= 10
+    assert torch.equal(encoder.cls, make().cls)
+
+
 @pytest.mark.parametrize("embedding", ["token", "angular"])
 @pytest.mark.parametrize("init", ["default", "0.02"])
 def test_the_embedding_may_have_a_sigma_of_its_own(init: str, embedding: Embedding) -> None:

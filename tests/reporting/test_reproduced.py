@@ -1,11 +1,14 @@
 """The paper's tables, ours beside its figures: what is counted as near, above and ahead, and what is shown."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import made_up
+from auxmod.config import Model
 from auxmod.experiments import recipes, wants
 from auxmod.files import write_lines
 from auxmod.reporting import further, published, reproduced
@@ -148,3 +151,41 @@ def test_of_table_2_and_the_16_configurations_what_was_run_is_shown(tmp_path: Pa
     assert "| pre-norm, biases, init default, dropout 0.1 | 1.0 | 97.2 | 12.5 (1) |" in text
     assert "post-norm, no biases, init 0.02, dropout 0 |" in text
     assert not any("post-norm" in line and "dropout 0.1" in line for line in text.splitlines())
+
+
+def configurations(item: str, match: Callable[[Model], float]) -> Iterator[dict[str, Any]]:
+    """Rows of an item's `aux` runs, with an accuracy that is a function of the model's switches."""
+    for want in recipes.RECIPES[item]("paper", (wants.LARGE,)):
+        if want.variant == "aux":
+            row = made_up.row(want.run, match=match(want.run.model))
+            yield row | {"provenance": {"commit": "abc", "device": "a"}}
+
+
+def test_a_paper_whose_initial_weights_are_named_for_each_other_is_seen(tmp_path: Path) -> None:
+    def exchanged(model: Model) -> float:
+        init = "0.02" if model.init == "default" else "default"
+        return published.CONFIGURATIONS[model.norm, model.bias, init, model.dropout][1] / 100
+
+    write_lines(tmp_path / "other.jsonl", list(configurations("configs", exchanged)))
+    (line,) = (line for line in further.configs(tmp_path).splitlines() if line.startswith("| aux, `paper` |"))
+    run, named, norms, biases, weights, dropout = line.strip("| ").split(" | ")[1:]
+    assert (run, weights) == ("16", "0.0 (16)")
+    for other in (named, norms, biases, dropout):
+        assert float(other.split()[0]) > 10
+
+
+def test_starts_that_were_run_whole_are_measured_by_both_names(tmp_path: Path) -> None:
+    write_lines(tmp_path / "other.jsonl", [])
+    assert further.starts(tmp_path) == further.NONE
+
+    def named(model: Model) -> float:
+        init = model.init.removeprefix("linear-")
+        return published.CONFIGURATIONS[model.norm, model.bias, init, model.dropout][1] / 100
+
+    rows = [row for row in configurations("starts", named) if row["config"]["model"]["pooling"] != "cls"]
+    part = [row for row in rows if row["config"]["model"]["init"] != "0.02"]
+    write_lines(tmp_path / "other.jsonl", part)
+    lines = further.starts(tmp_path).splitlines()[2:]
+    assert lines[0] == "| the paper's | aux | 90.1 | 17.5 | 73.5 | 33.9 |  |  |"
+    assert "| max, clip 1, small `linear-0.02` | aux | 90.1 | 17.5 | 73.5 | 33.9 | 0.0 (4) | 16.5 (0) |" in lines
+    assert len([line for line in lines if " | aux | " in line]) == 1 + 2 * 2

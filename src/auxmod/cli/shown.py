@@ -24,11 +24,11 @@ ITEM = Parameter(
     help="table1a, table1b: match accuracy, token and angular; table2: τ-accuracy at large N and q; table3: the spread "
     "over K and r; configs: 16 encoders; grid: accuracy over K and r, redbox: the one of N=64, q=433; gap, rho: the "
     "theory's; curves: while learning; headline: the demo over seeds; beyond: past the paper; setup, knobs, "
-    "finalists, longer: the search for the paper's own setup."
+    "finalists, longer, starts: the search for the paper's own setup."
 )
 TableName = Literal[
     "table1a", "table1b", "table2", "table3", "configs", "gap", "rho", "redbox", "grid",
-    "headline", "beyond", "setup", "knobs", "finalists", "longer",
+    "headline", "beyond", "setup", "knobs", "finalists", "longer", "starts",
 ]  # fmt: skip
 TableItem = Literal[TableName, "all"]
 FigureItem = Literal["gap", "rho", "configs", "grid", "redbox", "curves", "table1a", "table1b", "headline", "all"]

@@ -15,7 +15,7 @@ from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments.presets import GRID, with_preset
 from auxmod.experiments.ranges import expand
-from auxmod.experiments.unstated import finalists, knobs, longer, setup
+from auxmod.experiments.unstated import finalists, knobs, longer, setup, starts
 from auxmod.experiments.wants import HUGE, LARGE, SIZES, SMALL, VARIANTS, Facts, Wanted, wanted
 from auxmod.settings import build
 
@@ -198,6 +198,7 @@ RECIPES = {
     "knobs": Recipe(knobs, presets=False),
     "finalists": Recipe(finalists, seeds=1, presets=False),
     "longer": Recipe(longer, seeds=1, presets=False),
+    "starts": Recipe(starts, seeds=1, presets=False),
 }
 """By name, in the order in which they should be run."""
 

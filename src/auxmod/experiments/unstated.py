@@ -1,8 +1,8 @@
 """The search for the setup behind the paper's figures: the runs that tried what it leaves open, and what it states.
 
 First all combinations of what is open on two cells of Table 1, then one stated value changed at a time, then the
-nearest few on all cells, and more for angles: the preset `paper` is the end of that. Last, how long the paper may have
-trained. docs/results.md says what came out.
+nearest few on all cells, and more for angles: the preset `paper` is the end of that. Then, how long the paper may have
+trained, and what its 16 configurations say of what is open. docs/results.md says what came out.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
+from auxmod.config import OF_LINEAR
 from auxmod.experiments.presets import PAPER_CHOICE, Settings
 from auxmod.experiments.wants import CELLS, LARGE, SIZES, SMALL, Wanted, wanted
 
@@ -98,3 +99,15 @@ def longer(samples: Sequence[int] = (SMALL, LARGE)) -> Iterator[Wanted]:
     for count in samples:
         for (preset, epochs), (size, embedding) in itertools.product(TRAINED.get(count, TRAINED[LARGE]), CELLS):
             yield wanted(preset, "aux", size, embedding, count, epochs=epochs)
+
+
+STARTS = ("default", "0.02", f"{OF_LINEAR}0.02")
+"""Initial weights: PyTorch's own, and two readings of the paper's “linear and embedding layers” from N(0, 0.02²)."""
+
+
+def starts(samples: Sequence[int] = (LARGE,)) -> Iterator[Wanted]:
+    """Initial weights, with dropout and without, as four of the 16 configurations have them, in what is left open."""
+    structures = itertools.product(("cls", "mean", "max"), (0.0, 1.0), STARTS, (0.0, 0.1), ("aux", "sparse"), samples)
+    for pooling, clip, init, dropout, variant, count in structures:
+        changes = {"pooling": pooling, "clip": clip, "init": init, "dropout": dropout}
+        yield wanted("stated", variant, (8, 97), "token", count, **changes)

@@ -1,16 +1,19 @@
 """How an encoder starts. A member's weights are a function of its seed and the parameters' names alone.
 
-`cloned` is `default` with every block like the first, as `torch.nn.TransformerEncoder` copies its layer. A `lift` σ
-replaces init's for the embedding alone.
+`cloned` is `default` with every block like the first, as `torch.nn.TransformerEncoder` copies its layer. `linear-σ` is
+σ for linear layers and embeddings alone, which is what a function applied to every `nn.Linear` and `nn.Embedding`
+reaches: `torch.nn.MultiheadAttention` keeps the weights of `qkv` outside of any. A `lift` σ replaces init's for the
+embedding alone.
 
-| parameter                | init = default (PyTorch's own)           | init = σ  |
-|--------------------------|------------------------------------------|-----------|
-| embedding table, `cls`   | N(0, 1)                                  | N(0, σ²)  |
-| attention in (`qkv`)     | Xavier uniform, ±√(6 / (inputs+outputs)) | N(0, σ²)  |
-| every other weight       | Kaiming uniform, ±1/√inputs              | N(0, σ²)  |
-| biases of attention      | 0                                        | 0         |
-| other biases             | uniform, ±1/√inputs                      | 0         |
-| norms                    | weight 1, bias 0                         | the same  |
+| parameter                | init = default (PyTorch's own)           | init = σ  | init = linear-σ |
+|--------------------------|------------------------------------------|-----------|-----------------|
+| embedding table          | N(0, 1)                                  | N(0, σ²)  | N(0, σ²)        |
+| `cls`                    | N(0, 1)                                  | N(0, σ²)  | as default      |
+| attention in (`qkv`)     | Xavier uniform, ±√(6 / (inputs+outputs)) | N(0, σ²)  | as default      |
+| every other weight       | Kaiming uniform, ±1/√inputs              | N(0, σ²)  | N(0, σ²)        |
+| biases of attention      | 0                                        | 0         | 0               |
+| other biases             | uniform, ±1/√inputs                      | 0         | 0               |
+| norms                    | weight 1, bias 0                         | the same  | the same        |
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import re
 import torch
 from torch import Tensor, nn
 
+from auxmod.config import OF_LINEAR
 from auxmod.learning.model import Encoder, Linear
 from auxmod.problem import rng
 
@@ -28,12 +32,14 @@ from auxmod.problem import rng
 @torch.no_grad()
 def initialise(encoder: Encoder, member: int, seed: int, init: str, lift: float = 0.0) -> None:
     """Fill one member's parameters, in place."""
-    sigma = None if init in ("default", "cloned") else float(init)
+    sigma = None if init in ("default", "cloned") else float(init.removeprefix(OF_LINEAR))
     for path, module in encoder.named_modules():
         for name, parameter in module.named_parameters(recurse=False):
             full = f"{path}.{name}".lstrip(".")
             named = re.sub(r"^blocks\.\d+", "blocks.0", full) if init == "cloned" else full
             own = lift or sigma if path == "embed" else sigma
+            if init.startswith(OF_LINEAR) and (name == "cls" or path.endswith(".qkv")):
+                own = None
             values = _initial(module, full, parameter[member], rng.key(seed, "init", named), own)
             parameter[member].copy_(values)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from auxmod.experiments import recipes
+from auxmod.experiments import recipes, unstated
 from auxmod.experiments.wants import Facts
 from auxmod.reporting import results, tables
 from auxmod.reporting.blocks import asked, markdown, problem
-from auxmod.reporting.cells import Cell
+from auxmod.reporting.cells import NEAR, Cell, grouped
 from auxmod.reporting.render import amount
 
 PRESETS = ("stated", "paper", "best")
@@ -33,7 +36,59 @@ def configs(place: Path) -> str:
         bias = "biases" if facts["bias"] else "no biases"
         return f"{facts['norm']}-norm, {bias}, init {facts['init']}, dropout {facts['dropout']:g}"
 
-    return _as_run(place, "configs", case, "Match accuracy (%) at N = 8, q = 97, tokens, 1M samples")
+    shown = _as_run(place, "configs", case, "Match accuracy (%) at N = 8, q = 97, tokens, 1M samples")
+    return shown if shown == NONE else f"{shown}\n\n{_exchanged(place)}"
+
+
+def _exchanged(place: Path) -> str:
+    """How far ours are from the paper's figures, as its rows are named and with one switch's two names exchanged."""
+    stored, lines = results.read(place), []
+    for method, preset in itertools.product(("aux", "sparse"), PRESETS):
+        cells = [c for c in tables.build("configs", preset, stored).cells if c.facts["method"] == method]
+        run = [cell for cell in cells if cell.ours is not None]
+        if run:
+            apart = [_distance(run, switch) for switch in ("", *recipes.SWITCHES)]
+            lines.append([f"{method}, `{preset}`", str(len(run)), *apart])
+    names = {"norm": "norms", "bias": "biases", "init": "initial weights", "dropout": "dropout"}
+    heads = ["ours", "run", "as named", *(f"{names[switch]} exchanged" for switch in recipes.SWITCHES)]
+    note = (
+        f"The mean distance from the paper's figures in points, and how many are within {NEAR:g} points: as the paper "
+        "names its rows, and with a switch's two names exchanged."
+    )
+    return f"{markdown(heads, lines)}\n\n{note}"
+
+
+def starts(place: Path) -> str:
+    """What is left open, by how near it brings four of the configurations, initial weights as named and exchanged."""
+    ways = grouped(tables.build("starts", "paper", results.first_seeds(results.read(place))).cells, ("pooling", "clip"))
+    lines, papers = list[list[str]](), dict[tuple[str, ...], None]()
+    for ((pooling, clip), cells), small in itertools.product(ways.items(), unstated.STARTS[1:]):
+        own = [cell for cell in cells if cell.facts["init"] in ("default", small)]
+        for method in ("aux", "sparse"):
+            four = [cell for cell in own if cell.facts["method"] == method]
+            if all(cell.ours is not None for cell in four):
+                setup = f"{pooling}, {'clip 1' if clip else 'no clip'}, small `{small}`"
+                ours = [setup, method, *(f"{cell.ours:.1f}" for cell in four)]
+                lines.append([*ours, _distance(four), _distance(four, "init")])
+                papers["the paper's", method, *(f"{cell.paper:.1f}" for cell in four)] = None
+    if not lines:
+        return NONE
+    dropout = ("no dropout", "dropout")
+    heads = ["setup", "method", *(f"{init}, {each}" for init in ("default", "small") for each in dropout)]
+    note = (
+        "Match accuracy (%) at N = 8, q = 97, tokens, 1M samples, the first seed: what the paper states, but for what "
+        "is named. Then the mean distance from the paper's figures, and how many of the four are within "
+        f"{NEAR:g} points: as its rows are named, and with the names of its initial weights exchanged: `auxmod table "
+        "starts`."
+    )
+    lines = [[*paper, "", ""] for paper in papers] + lines
+    return f"{markdown([*heads, 'as named', 'exchanged'], lines)}\n\n{note}"
+
+
+def _distance(cells: Sequence[Cell], exchanged: str = "") -> str:
+    gaps = [replace(cell, paper=tables.of_configuration(cell.facts, exchanged)).difference for cell in cells]
+    apart = [abs(gap) for gap in gaps if gap is not None]
+    return f"{statistics.fmean(apart):.1f} ({sum(each <= NEAR for each in apart)})"
 
 
 def _as_run(

@@ -57,6 +57,7 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
     ("docs/results.md", "make pages: setup", unstated.setup),
     ("docs/results.md", "make pages: knobs", unstated.knobs),
     ("docs/results.md", "make pages: finalists", unstated.finalists),
+    ("docs/results.md", "make pages: starts", further.starts),
     ("docs/results.md", "make pages: longer", unstated.longer),
     ("docs/results.md", "make pages: pairs", reproduced.pairs),
     ("docs/results.md", "make pages: ways to choose K and r", research.ways),

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from auxmod import settings
-from auxmod.config import RunConfig
+from auxmod.config import OF_LINEAR, RunConfig
 from auxmod.errors import require
 from auxmod.experiments import recipes, wants
 from auxmod.experiments.presets import with_preset
@@ -67,6 +67,7 @@ _SHAPES: dict[str, tuple[tuple[str, ...], str]] = {
     "knobs": (("embedding", "changed"), "method"),
     "finalists": (("embedding", "n", "q", "changed"), "method"),
     "longer": (("embedding", "n", "q", "samples", "setup", "epochs"), "method"),
+    "starts": (("pooling", "clip", "init", "dropout"), "method"),
 }
 """The facts that name a row, and the one that names a column."""
 
@@ -136,7 +137,8 @@ def _facts(item: str, want: Wanted) -> Facts:
         return facts | {"changed": _departure(run)}
     if item == "longer":
         return facts | {"setup": want.preset, "epochs": run.training.epochs}
-    own, more = flatten(run), {"configs": tuple(recipes.SWITCHES), "setup": _SHAPES["setup"][0]}
+    own, switches, down = flatten(run), tuple(recipes.SWITCHES), _SHAPES[item][0]
+    more = {"configs": switches, "starts": (*switches, *down), "setup": down}
     return facts | {name: own[name] for name in more.get(item, ())}
 
 
@@ -144,8 +146,19 @@ def _paper(item: str, facts: Facts, tau: float | None) -> float | None:
     """The paper's figure; what is tried past its tables is tried on cells of its Tables 1 and 2."""
     if item in ("table3", "setup", "knobs", "finalists", "longer", "beyond"):
         item = published.HALVES[facts["embedding"]] if tau is None else "table2"
-    names = ["embedding", "n", "q", "samples", "method", *(recipes.SWITCHES if item == "configs" else ())]
+    if item in ("configs", "starts"):
+        return of_configuration(facts)
+    names = ("embedding", "n", "q", "samples", "method")
     return published.find(item, tau=tau, **{name: facts[name] for name in names})
+
+
+def of_configuration(facts: Facts, exchanged: str = "") -> float | None:
+    """The paper's figure for one of its 16 configurations; or for the one that differs from it in a switch."""
+    row = {name: facts[name] for name in ("samples", "method", *recipes.SWITCHES)}
+    row["init"] = row["init"].removeprefix(OF_LINEAR)
+    if exchanged:
+        (row[exchanged],) = (value for value in recipes.SWITCHES[exchanged] if value != row[exchanged])
+    return published.find("configs", **row)
 
 
 def _departure(run: RunConfig) -> str:

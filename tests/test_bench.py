@@ -147,6 +147,17 @@ def test_any_setting_of_the_model_can_be_measured(
     assert json.loads(capsys.readouterr().out)["settings"] == {"norm": "post", "dropout": 0.1}
 
 
+def test_steps_can_be_measured_alone(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for around in ("measure_evaluation", "measure_sweep", "measure_methods"):
+        monkeypatch.delattr(bench, around)
+    sizes = [word for flag in ("--width", "--hidden", "--heads") for word in (flag, "16")]
+    assert main(["bench", "--n", "4", *sizes, "--layers", "1", "--no-plain", "--only-steps", "--device", "cpu"]) == 0
+    printed = capsys.readouterr()
+    assert "N = 4, E = 1, fp32" in printed.out
+    assert "Evaluating" not in printed.out
+    assert printed.err.count("measuring") == 1
+
+
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [

@@ -115,11 +115,15 @@ def run(
     device: torch.device,
     *,
     plain: bool = True,
+    only_steps: bool = False,
     windows: int = WINDOWS,
     window_seconds: float = WINDOW_SECONDS,
     tell: Callable[[str], None] = lambda sentence: None,
 ) -> dict[str, Any]:
-    """Measure the cases; the result is ready for JSON. ``tell`` hears what is being measured."""
+    """Measure the cases, and where not ``only_steps`` what is done around training; the result is ready for JSON.
+
+    ``tell`` hears what is being measured.
+    """
     began = time.monotonic()
     clock = partial(alternating, device=device, windows=windows, seconds=window_seconds)
     precisions = sorted({resolve_precision(runs[0].training.precision, device) for runs in cases})
@@ -133,15 +137,16 @@ def run(
             rows.append(asdict(measure(runs, device, rates, clock, yardsticks)))
         except torch.OutOfMemoryError:
             notes.append(f"{name}: this did not fit in the device's memory and was left out.")
-    tell("evaluation")
-    evaluation = measure_evaluation([runs[0] for runs in cases], device)
-    tell("a sweep")
-    sweep = measure_sweep(cases[0][0], device)
-    tell("methods")
-    methods = [measure_methods(n, members, device, clock) for n, members in COMPARED[device.type]]
+    figures = {"matrix_tflops": rates, "rows": rows, "evaluation": None, "sweep": None, "methods": []}
+    if not only_steps:
+        tell("evaluation")
+        figures["evaluation"] = measure_evaluation([runs[0] for runs in cases], device)
+        tell("a sweep")
+        figures["sweep"] = measure_sweep(cases[0][0], device)
+        tell("methods")
+        figures["methods"] = [measure_methods(n, members, device, clock) for n, members in COMPARED[device.type]]
     date, seconds = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic() - began
     made = provenance(device=device_name(device), precision=", ".join(precisions), seconds=seconds)
-    figures = {"matrix_tflops": rates, "rows": rows, "evaluation": evaluation, "sweep": sweep, "methods": methods}
     return {"format": 1, "provenance": made | {"date": date, "members": None}, **figures, "notes": notes}
 
 

@@ -24,6 +24,7 @@ def bench(
     out: Annotated[Path | None, Parameter(help="Write the figures to this JSON file.")] = None,
     plot: Annotated[Path | None, Parameter(help="Draw cost against N and E into this file (.png, .svg, .pdf).")] = None,
     plain: Annotated[bool, Parameter(help="Measure plain PyTorch beside ours.")] = True,
+    only_steps: Annotated[bool, Parameter(negative="", help="Leave out evaluation, a sweep, and auto.")] = False,
     force: Annotated[bool, Parameter(negative="", help="Overwrite what --out and --plot name.")] = False,
     json: Json = False,
 ) -> None:
@@ -45,10 +46,11 @@ def bench(
     from auxmod.learning.precision import resolve_device
 
     chosen = resolve_device(device)
-    progress = console(stderr=True)
     settings = given_settings(flags, None)
     cases = library.cases(chosen, ns, sizes, precision=precision, **settings)
-    result = library.run(cases, chosen, plain=plain, tell=lambda what: progress.print(f"measuring {what} …"))
+    progress = console(stderr=True)
+    options = {"plain": plain, "only_steps": only_steps}
+    result = library.run(cases, chosen, **options, tell=lambda what: progress.print(f"measuring {what} …"))
     result["settings"] = settings
     if out:
         write_named(out, json_bytes(result))
@@ -65,15 +67,15 @@ def _show(result: dict[str, Any]) -> None:
     given = "".join(f", {name} {value}" for name, value in result["settings"].items())
     title = f"A training step on {made['device']}{given} (matrix products: {rates})"
     out.print(table(title, COLUMNS, [_cells(row) for row in result["rows"]]))
-    evaluation = result["evaluation"]
-    scaled = "" if evaluation["samples"] == 1_000_000 else f" (scaled from {evaluation['samples']:,})"
-    out.print(
-        f"Evaluating 1,000,000 samples at N = {evaluation['n']}: {evaluation['seconds_per_million']:.1f} s{scaled}."
-    )
-    sweep = result["sweep"]
-    out.print(
-        f"A sweep of {sweep['cells']} cells took {100 * sweep['beyond_training']:.2f} % longer than training them."
-    )
+    if evaluation := result["evaluation"]:
+        scaled = "" if evaluation["samples"] == 1_000_000 else f" (scaled from {evaluation['samples']:,})"
+        out.print(
+            f"Evaluating 1,000,000 samples at N = {evaluation['n']}: {evaluation['seconds_per_million']:.1f} s{scaled}."
+        )
+    if sweep := result["sweep"]:
+        out.print(
+            f"A sweep of {sweep['cells']} cells took {100 * sweep['beyond_training']:.2f} % longer than training them."
+        )
     for row in result["methods"]:
         out.print(f"A step of auto takes {row['ratio']:.2f} times one of aux (N = {row['n']}, E = {row['members']}).")
     for note in result["notes"]:

@@ -77,6 +77,23 @@ def test_whoever_stays_learns_what_it_learns_alone(monkeypatch: pytest.MonkeyPat
     assert row["scores"]["match"] == pytest.approx(scores["match"], abs=0.01)
 
 
+@pytest.mark.parametrize("readout", ["auto", "angles"])
+def test_whoever_has_the_most_tokens_or_the_most_classes_rides_on(
+    monkeypatch: pytest.MonkeyPatch, readout: str
+) -> None:
+    """Else the rows of those left are read from the wrong places, or are of another length."""
+    few, most, wide = (5, 3), (7, 2), (5, 4)  # q and K: with classes the last has more of them than the most tokens
+    made = {"embedding": "token", "readout": readout, "width": 8, "hidden": 8, "lr": 1e-2}
+    configs = [tiny(q=q, k=k, **made) for q, k in (few, most, wide)]
+    drop(monkeypatch, (1, 2))
+    *_, end = train_halving(configs, CPU, rungs=(0.5,))
+    assert isinstance(end, Ended)
+    (row,) = end.rows
+    curve, scores = alone(configs[0])
+    assert [point["accuracy"] for point in row["curve"]] == pytest.approx(curve, abs=0.021)
+    assert row["scores"]["match"] == pytest.approx(scores["match"], abs=0.01)
+
+
 def test_parameters_after_pruning_are_those_of_the_run_alone() -> None:
     configs, double = [tiny(k=k, seed=k) for k in (3, 4, 5, 6)], {"dtype": torch.float64}
     whole, part, single = (Ensemble(its, CPU, **double) for its in (configs, configs[2:3], configs[2:3]))

@@ -25,6 +25,7 @@ from auxmod.experiments.ensembles import Ended, Notice, Started, ended_row, made
 from auxmod.experiments.own_data import load_data
 from auxmod.experiments.saving import Log, Saver, read_log, restore
 from auxmod.experiments.single import Interrupted, curve_point
+from auxmod.learning.cost import widths
 from auxmod.learning.engine import VALIDATION_SAMPLES, Ensemble, Finished, Progress
 from auxmod.learning.memory import clean_up
 
@@ -78,17 +79,14 @@ class Race(Log):
     def staying(self, riding: Sequence[RunConfig]) -> list[int]:
         """Which members ride on.
 
-        Token heads are padded to the largest K·q: whoever has it stays, unheeded, so that no weight changes its place.
+        An ensemble is as wide as the widest of its members: whoever is stays, unheeded, so that no weight changes its
+        place. One may have the most tokens, and another the most classes.
         """
-
-        def classes(e: int) -> int:
-            return max(riding[e].method.moduli) * riding[e].problem.q
-
         stay = [e for e, config in enumerate(riding) if config.hash in self.left - self.dead.keys()]
-        if not stay or riding[0].model.angles:
-            return stay
-        widest = max(range(len(riding)), key=classes)
-        return stay if max(map(classes, stay)) == classes(widest) else sorted([*stay, widest])
+        for sizes in zip(*map(widths, riding), strict=True):
+            if stay and max(sizes[e] for e in stay) < max(sizes):
+                stay = sorted([*stay, sizes.index(max(sizes))])
+        return stay
 
     def rows(
         self, configs: Sequence[RunConfig], riding: Sequence[RunConfig], end: Finished, made: Mapping[str, Any]

@@ -1,6 +1,8 @@
 """A search: batches are ensembles, a killed one goes on to the same trials, and a budget is kept."""
 
+import contextlib
 import fcntl
+import functools
 import itertools
 import operator
 import os
@@ -16,8 +18,8 @@ import pytest
 import torch
 
 from auxmod.errors import UserError
-from auxmod.experiments import claims, halving, search
-from auxmod.experiments.ensembles import Started
+from auxmod.experiments import claims, halving, saving, search
+from auxmod.experiments.ensembles import Notice, Started
 from auxmod.experiments.search import Plan, run_search
 from auxmod.experiments.single import Interrupted
 from auxmod.experiments.space import Space, parse_space
@@ -143,6 +145,48 @@ def test_stopped_again_and_again_each_trial_is_trained_once_and_keeps_its_number
     assert not (tmp_path / "broken/r.jsonl.d").exists()
 
 
+class KilledError(Exception):
+    pass
+
+
+@pytest.mark.usefixtures("halves")
+@pytest.mark.parametrize("moment", ["when some were pruned", "while the smaller ensemble was saved"])
+@pytest.mark.parametrize("rung", [0, 1])
+def test_killed_after_a_rung_it_goes_on_from_what_was_saved_and_prunes_nobody_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, rung: int
+) -> None:
+    space, how = parse_space(GIVEN), Plan(trials=8, members=8)
+    for name in ("whole", "broken"):
+        (tmp_path / name).mkdir()
+    _, whole = run(tmp_path / "whole", space, how)
+    assert (whole["complete"], whole["pruned"]) == (2, 6)
+    honest, sizes = saving.save_state, list[int]()
+
+    def dying(path: Path, ensemble: Any) -> None:
+        sizes.append(len(ensemble.configs))
+        if moment.startswith("while") and len(set(sizes)) == rung + 2:
+            raise KilledError
+        honest(path, ensemble)
+
+    with monkeypatch.context() as patch, opened(f"sqlite:///{tmp_path}/broken/s.db", "s", space) as study:
+        patch.setattr(saving, "SAVING_SHARE", float("inf"))
+        patch.setattr(saving, "save_state", dying)
+        patch.setattr(search, "train_halving", functools.partial(halving.train_halving, checkpoint_every=1))
+        running = run_search(study, space, tmp_path / "broken/r.jsonl", CPU, how)
+        pruned = 0
+        with contextlib.suppress(KilledError):
+            for event in running:
+                pruned += isinstance(event, Notice) and "are pruned" in event.sentence
+                if moment.startswith("when") and pruned == rung + 1:
+                    break
+        running.close()  # type: ignore[attr-defined]
+    assert sizes
+    events, again = run(tmp_path / "broken", space, how)
+    (begun,) = (event for event in events if isinstance(event, Started))
+    assert begun.step > 0
+    assert told(again) == told(whole)
+
+
 @pytest.mark.usefixtures("halves")
 def test_what_another_process_trains_is_not_gone_on_with_here(tmp_path: Path) -> None:
     """Of a space of two runs, one process trains one, and the other asks for it too."""
@@ -225,6 +269,13 @@ def test_values_that_do_not_go_together_and_runs_that_diverge_are_trials_too(tmp
     words = {t["failed"].split()[0] for t in found["trials"] if t["failed"]}
     assert words <= {"The", "--width"}
     assert events
+
+
+def test_a_run_that_diverged_is_not_trained_again(tmp_path: Path) -> None:
+    space = parse_space(GIVEN | {"k": "3,4", "r": "0.2", "lr": "1e30"})
+    _, found = run(tmp_path, space, Plan(trials=6, members=3, rungs=()))
+    assert (found["failed"], found["cost"]) == (6, 2)
+    assert len(read_results(tmp_path / "r.jsonl")) == 2
 
 
 def test_the_sampler_is_reproducible_and_seeded(tmp_path: Path) -> None:

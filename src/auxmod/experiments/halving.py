@@ -11,7 +11,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from auxmod.experiments.ensembles import Ended, Notice, Started, ended_row, made
 from auxmod.experiments.own_data import load_data
 from auxmod.experiments.saving import Log, Saver, read_log, restore
 from auxmod.experiments.single import Interrupted, curve_point
+from auxmod.learning.checkpoint import runs_of
 from auxmod.learning.cost import widths
 from auxmod.learning.engine import VALIDATION_SAMPLES, Ensemble, Finished, Progress
 from auxmod.learning.memory import clean_up
@@ -54,6 +55,11 @@ class Race(Log):
     dead: dict[str, int] = field(default_factory=dict)
     rung: int = 0
     """The step of the last comparison."""
+    earlier: dict[str, Any] = field(default_factory=dict)
+    """The same four as the state was saved before: a kill may leave that one beside this account."""
+
+    def saved(self) -> None:
+        self.earlier = {"riding": self.riding, "gone": self.gone, "dead": dict(self.dead), "rung": self.rung}
 
     @property
     def left(self) -> set[str]:
@@ -172,20 +178,28 @@ def unfinished(directory: Path) -> Iterator[tuple[Path, Race]]:
     """The states that were saved, and their logs; what is none is passed over."""
     for state in sorted(directory.glob(f"*{STATE}")):
         with contextlib.suppress(UserError):
-            yield state, _read(state.with_suffix(LOG))
+            yield state, _read(state)
 
 
-def _read(path: Path) -> Race:
+def _read(state: Path) -> Race:
+    """The account that a state has beside it, as it was when that was saved."""
+    path = state.with_suffix(LOG)
     race = read_log(path, Race, "a search")
+    if race.earlier and runs_of(state) != [c.hash for c in configs_of(race.riding)]:
+        race = replace(race, **race.earlier)
     require(bool(race.left), f"{path} is not whole.")
     return race
+
+
+def configs_of(riding: Sequence[Mapping[str, Any]]) -> list[RunConfig]:
+    return [RunConfig.from_dict(plain) for plain in riding]
 
 
 def _restore(state: Path, configs: Sequence[RunConfig], device: torch.device) -> tuple[Race, Ensemble]:
     """An ensemble where it was saved."""
     path = state.with_suffix(LOG)
-    race = _read(path)
-    riding = [RunConfig.from_dict(plain) for plain in race.riding]
+    race = _read(state)
+    riding = configs_of(race.riding)
     require(race.left == {c.hash for c in configs}, f"{path} belongs to other runs.")
     require(race.left - race.dead.keys() <= {c.hash for c in riding} <= set(race.members), f"{path} is not whole.")
     ensemble = _made(riding, device)

@@ -29,6 +29,9 @@ class Log:
     seconds: float = 0.0
     step: int = 0
 
+    def saved(self) -> None:
+        """The state that this is beside has been written."""
+
 
 AnyLog = TypeVar("AnyLog", bound=Log)
 
@@ -50,6 +53,7 @@ class Saver:
             log.step = step
             write_json(self.state.with_suffix(LOG), sealed(asdict(log)))  # first: points past the state are dropped
             save_state(self.state, ensemble)
+            log.saved()
             self.due = time.monotonic() + (time.monotonic() - now) / SAVING_SHARE
         return stop
 

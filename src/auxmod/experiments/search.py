@@ -24,7 +24,7 @@ from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments import claims
 from auxmod.experiments.ensembles import Ended, Notice, TooLarge, attempted
-from auxmod.experiments.halving import RUNGS, Race, Rung, train_halving, unfinished
+from auxmod.experiments.halving import RUNGS, Race, Rung, configs_of, train_halving, unfinished
 from auxmod.experiments.own_data import resolved
 from auxmod.experiments.packing import Shape, check_precisions, group_of, plan
 from auxmod.experiments.ranges import TYPES
@@ -39,6 +39,8 @@ from auxmod.learning.memory import clean_up
 from auxmod.settings import flatten
 
 MOST = 1_000_000
+TELLING = {"validation", "failed"}
+"""A row that has one of these says how a run ended."""
 STARTUP = 10
 """So many trials are drawn at random before the sampler learns from them: fewer where a batch is smaller."""
 
@@ -108,10 +110,10 @@ def run_search(
             if stopping():
                 raise Interrupted(f"Stopped with {len(done)} trials done; the same command goes on from there.")
             known |= {row["hash"]: row for row in book.refresh()}
-            fresh = [config for run, (config, _) in batch.items() if "validation" not in known.get(run, {})]
+            fresh = [config for run, (config, _) in batch.items() if not known.get(run, {}).keys() & TELLING]
             _tell_rows(study, batch, [known[run] for run in batch.keys() - {c.hash for c in fresh}], cost=0.0)
             while fresh and claim:
-                members, own = _saved(saved, fresh, claim) or (plan(fresh, device, limits=limits)[0], claim)
+                members, own = _saved(study, saved, fresh, claim) or (plan(fresh, device, limits=limits)[0], claim)
                 ended = {config.hash for config in members}
                 for event in _train(study, batch, members, own, results, device, how.rungs, stopping):
                     if isinstance(event, TooLarge):
@@ -235,13 +237,19 @@ def _distribution(name: str, part: Interval | list[Any]) -> BaseDistribution:
 
 
 def _saved(
-    saved: list[tuple[Path, Race]], fresh: Sequence[RunConfig], claim: claims.Claim
+    study: optuna.Study, saved: list[tuple[Path, Race]], fresh: Sequence[RunConfig], claim: claims.Claim
 ) -> tuple[list[RunConfig], claims.Claim] | None:
-    """A saved ensemble that the runs go on with, if any: those of them in it, and the claim with its place."""
+    """A saved ensemble that the runs go on with, if any: those left in it, and the claim with its place.
+
+    Some of those left may have been pruned since it was saved. They come to that again, and nobody heeds them.
+    """
+    pruned = {t.user_attrs.get(HASH) for t in study.get_trials(deepcopy=False, states=(TrialState.PRUNED,))}
     for state, log in saved:
         members = [config for config in fresh if config.hash in log.left]
-        if len(members) == len(log.left):
+        others = log.left - {config.hash for config in members}
+        if members and others <= pruned:
             saved.remove((state, log))
+            members += [config for config in configs_of(log.riding) if config.hash in others]
             return members, replace(claim, place=state.with_suffix(""))
     return None
 
@@ -261,9 +269,9 @@ def _train(
     for event in attempted(members, device, lambda: train_halving(members, device, **options)):
         if isinstance(event, Rung):
             for run, accuracy in event.accuracy.items():
-                for trial in batch[run][1]:
+                for trial in batch[run][1] if run in batch else ():
                     _report(trial, accuracy, event.step)
-            for run in event.pruned:
+            for run in batch.keys() & set(event.pruned):
                 _end(study, batch.pop(run)[1], None, TrialState.PRUNED, {COST: event.step / steps})
             gone = f"{len(event.pruned)} of {len(event.accuracy)} members lag and are pruned"
             yield Notice(f"Step {event.step:,} of {steps:,}: {gone}.")

@@ -82,6 +82,16 @@ def save_state(path: Path, ensemble: Ensemble) -> None:
     _write(path, tensors, _name(ensemble.configs))
 
 
+def runs_of(path: Path) -> list[str]:
+    """The hashes of the runs that a state is of; none where it does not say."""
+    try:
+        with safe_open(path, "pt") as file:
+            owner: str = (file.metadata() or {}).get("run", "").partition(" ")[0]
+    except (SafetensorError, OSError):
+        return []
+    return owner.removeprefix(LAYOUT).split(",")
+
+
 def load_state(path: Path, ensemble: Ensemble) -> None:
     """Put an ensemble where :func:`save_state` left it."""
     tensors = _read(path, _name(ensemble.configs), "delete it to start over")

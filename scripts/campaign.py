@@ -4,7 +4,8 @@
 
 LIST has the arguments of one `auxmod reproduce` a line, the longest first: a worker that ends takes the next. What lies
 in results/ is not run again; new rows, and what each worker printed, go to the directory OUT. After so many seconds, at
-Ctrl-C and at SIGTERM the workers save and stop, and the same command goes on from there.
+Ctrl-C and at SIGTERM the workers save and stop, and the same command goes on from there. Two items that share runs, as
+grid and table3 do, should not run side by side: neither would see the other's.
 """
 
 from __future__ import annotations
@@ -39,11 +40,14 @@ def main() -> int:
         asked.error(f"there is no file {given.list}: name one with the arguments of an item a line.")
     if given.workers < 1:
         asked.error(f"--workers is {given.workers}, but must be 1 or more.")
+    program = shlex.split(given.program)
+    if not program or not shutil.which(program[0]):
+        asked.error(f"--program is {given.program!r}, which cannot be run here.")
     lines = (shlex.split(line, comments=True) for line in given.list.read_text().splitlines())
     items = [words for words in lines if words]
     bring_stored(given.out)
     with multi_process_service():
-        ends = run(items, shlex.split(given.program), given.out, given.seconds, given.workers)
+        ends = run(items, program, given.out, given.seconds, given.workers)
     return 130 if any(code == 130 for code in ends) or len(ends) < len(items) else int(any(ends))
 
 
@@ -73,6 +77,7 @@ def run(items: list[list[str]], program: list[str], out: Path, seconds: float, w
         signal.signal(number, lambda number, _: stops.append(number))
     waiting, running, ends = list(items), dict[subprocess.Popen[bytes], tuple[list[str], Path]](), list[int]()
     began, told = time.monotonic(), float("inf")
+    killed = {-signal.SIGTERM: 130, -signal.SIGKILL: 130}  # a stop too, where one was asked for: it came before saving
     while waiting or running:
         if (stops or time.monotonic() - began > seconds) and told == float("inf"):
             told = time.monotonic()
@@ -87,8 +92,9 @@ def run(items: list[list[str]], program: list[str], out: Path, seconds: float, w
                 worker = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
             running[worker] = words, log
         for worker in [worker for worker in running if worker.poll() is not None]:
-            ends.append(worker.returncode)
-            said = {0: "done", 130: "stopped"}.get(worker.returncode, f"failed, exit code {worker.returncode}")
+            code = worker.returncode if told == float("inf") else killed.get(worker.returncode, worker.returncode)
+            ends.append(code)
+            said = {0: "done", 130: "stopped"}.get(code, f"failed, exit code {code}")
             words, log = running.pop(worker)
             last = log.read_text(errors="replace").strip().rpartition("\n")[2] if said.startswith("failed") else ""
             print(f"{said}: {shlex.join(words)} ({log}){last and f': {last}'}", flush=True)

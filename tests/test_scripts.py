@@ -64,6 +64,12 @@ def test_a_campaign_lets_all_save_and_begins_no_more(place: Path, asked: signal.
     assert not (place / "new" / "configs.log").exists()
 
 
+def test_a_worker_that_is_stopped_before_it_can_save_has_not_failed(place: Path) -> None:
+    process = campaign(place, "import time; time.sleep(30)", "table1a\n", "--seconds", "0.5")
+    said, _ = process.communicate(timeout=20)
+    assert (process.returncode, said) == (130, "stopped: table1a (new/table1a.log)\n")
+
+
 def test_a_campaign_into_the_stored_results_copies_nothing(place: Path) -> None:
     process = campaign(place, "", "gap\n", out="results")
     process.communicate(timeout=60)
@@ -73,7 +79,11 @@ def test_a_campaign_into_the_stored_results_copies_nothing(place: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [(["none", "new"], "there is no file none"), (["list", "new", "--workers", "0"], "--workers is 0, but must be 1")],
+    [
+        (["none", "new"], "there is no file none"),
+        (["list", "new", "--workers", "0"], "--workers is 0, but must be 1"),
+        (["list", "new", "--program", "no-such"], "--program is 'no-such', which cannot be run here"),
+    ],
 )
 def test_a_campaign_that_cannot_be_is_a_sentence(place: Path, options: list[str], words: str) -> None:
     (place / "list").write_text("gap\n")

@@ -14,6 +14,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from auxmod.errors import UserError
 
+OF_LINEAR = "linear-"
+"""Before the σ of an `init` that is for linear layers and embeddings alone."""
 _KINDS = {float: "a finite number", int: "a whole number", bool: "true or false", str: "text"}
 
 
@@ -76,6 +78,13 @@ def _shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def _one_form(init: Any) -> Any:
+    """0.02, "0.02" and "2e-2" are one setting, and so are linear-0.02 and linear-2e-2."""
+    before = OF_LINEAR if isinstance(init, str) and init.startswith(OF_LINEAR) else ""
+    sigma = init.removeprefix(OF_LINEAR) if before else init
+    return init if number(sigma) is None else f"{before}{float(sigma):g}"
+
+
 def _coerce(name: str, value: Any, kind: Any) -> Any:
     """Bring a value from a flag, a file or Python to the field's type, or say what was expected."""
     if get_origin(kind) is Literal:
@@ -87,8 +96,8 @@ def _coerce(name: str, value: Any, kind: Any) -> Any:
             raise UserError(f"{flag(name)} is {value!r}, but must be a list of numbers.")
         return tuple(_coerce(name, v, get_args(kind)[0]) for v in value)
     made = value
-    if name == "init" and not isinstance(value, bool) and number(value) is not None:
-        made = f"{float(value):g}"  # 0.02, "0.02" and "2e-2" are one setting
+    if name == "init" and not isinstance(value, bool):
+        made = _one_form(value)
     elif kind is float and not isinstance(value, bool | str):
         made = number(value)
     if isinstance(made, kind) and (kind is bool or not isinstance(made, bool)):

@@ -14,15 +14,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
-from auxmod.checked import Checked, listed, number
+from auxmod.checked import OF_LINEAR, Checked, listed, number
 from auxmod.errors import require
 
 FORMAT = 1
 """Version of the JSON form; a file of another version is refused, never guessed at."""
 LATER = {"harmonics", "asked", "augment", "tails", "readout", "lift", "optimiser", "asks"}
 """Settings added since the first results: left out of the JSON form at their defaults, so that old names hold."""
-OF_LINEAR = "linear-"
-"""Before the σ of an `init` that is for linear layers and embeddings alone."""
 
 MethodName = Literal["naive", "sparse", "aux", "ladder", "auto", "custom"]
 Distribution = Literal["uniform", "sparse"]
@@ -240,7 +238,7 @@ class Training(Checked):
         )
         self._check("lr", lambda v: v > 0, "a learning rate is a positive number")
         self._check("warmup", lambda v: 0 <= v < 1, "is a share of the steps in [0, 1)")
-        self._check("beta1 beta2", lambda v: 0 <= v < 1, "must lie in [0, 1)")
+        self._check("beta1 beta2", lambda v: 0 <= v <= 1 - 1e-6, "must lie in 0..0.999999")
         self._check("weight_decay", lambda v: v >= 0, "must be 0 or more")
         self._check("clip", lambda v: v >= 0, "is a norm, or 0 for no clipping")
 

@@ -133,13 +133,23 @@ def test_each_member_is_stepped_as_torch_would(dtype: torch.dtype, tolerance: fl
     assert case.state.updates.tolist() == [100, 100, 90]
 
 
-def test_clipping_is_of_the_whole_member() -> None:
+def test_the_norm_that_is_clipped_is_of_the_whole_member() -> None:
     """Over all its parameters together, and not over other members."""
     case = Case.of([tiny(clip=1.0), tiny(clip=1.0)])
     gradients = random_gradients(2, 0, torch.float64)
     expected = [torch.cat([g[e].flatten() for g in gradients.values()]).norm() for e in (0, 1)]
     case.step(0, gradients)
     torch.testing.assert_close(case.memory.gradient_norm(), torch.stack(expected))
+
+
+def test_clipping_is_by_that_norm() -> None:
+    """A member whose gradient is twice as long as allowed steps as with half of it, and no other does."""
+    free, gradients = [tiny(), tiny(seed=1)], random_gradients(2, 0, torch.float64)
+    norm = torch.cat([g[0].flatten() for g in gradients.values()]).norm()
+    clipped, halved = Case.of([tiny(clip=float(norm) / 2), free[1]]), Case.of(free)
+    clipped.step(0, gradients)
+    halved.step(0, {name: torch.stack((g[0] / 2, g[1])) for name, g in gradients.items()})
+    torch.testing.assert_close(clipped.state.first, halved.state.first, rtol=1e-5, atol=0)
 
 
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])

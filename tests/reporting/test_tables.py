@@ -85,6 +85,16 @@ def test_every_number_of_the_paper_finds_its_cell(item: str) -> None:
     assert shown == sorted(row.value for row in published.rows() if row.table == item and row.value is not None)
 
 
+@pytest.mark.parametrize("item", [item for item in TITLES if item not in ("gap", "rho", "headline", "beyond")])
+def test_at_several_numbers_of_samples_every_cell_has_its_place(item: str) -> None:
+    for samples in ((100_000,), (1_000_000,), (1_000_000, 100_000)):
+        made = tables.build(item, "paper", {}, samples)
+        shown = {id(cell) for row in render.layout(made).cells for cell in row if cell is not None}
+        assert shown == {id(cell) for cell in made.cells}
+        if len(samples) == 1 and "samples" not in made.down:
+            assert f"{render.amount(*samples)} samples" in made.title
+
+
 def test_table_3_is_the_spread_over_a_whole_grid_and_a_part_of_one_is_not_run() -> None:
     runs = [want for want in recipes.table3("paper") if want.run.problem.q == 433]
     whole = results.index(made_up.row(want.run) for want in runs)

@@ -7,7 +7,7 @@ import pytest
 import made_up
 from auxmod.experiments import recipes, wants
 from auxmod.files import write_lines
-from auxmod.reporting import unstated
+from auxmod.reporting import blocks, unstated
 
 TIMES = {1: 0.20, 2: 0.79, 4: 0.811, 10: 0.9}
 """What a run of so many epochs is made to have learned."""
@@ -72,4 +72,5 @@ def test_more_samples_are_compared_at_equal_steps(place: Path) -> None:
 
 def test_where_little_was_run_nothing_is_compared(tmp_path: Path) -> None:
     write_lines(tmp_path / "longer.jsonl", [])
+    assert unstated.setup(tmp_path) == unstated.finalists(tmp_path) == blocks.NONE
     assert "in the mean (" not in unstated.longer(tmp_path)

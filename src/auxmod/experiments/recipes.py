@@ -95,11 +95,11 @@ def redbox(preset: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
 CURVE_SIZES = (("token", (8, 31)), ("angular", (32, 97)))
 """Where the learning curves are drawn."""
 REPEAT = 10
-"""At equal compute, a tenth of the samples is seen ten times as often."""
+"""At equal compute, a tenth of the samples, 100K of 1M, is seen ten times as often."""
 
 
 def curves(preset: str, samples: Sequence[int] = (SMALL, LARGE)) -> Iterator[Wanted]:
-    """Learning curves: both methods at 100K and 1M, ten epochs, and at 100K with as many steps as 1M takes."""
+    """Learning curves: both methods at 100K and 1M, ten epochs, and of the fewest samples as many steps as 1M takes."""
     for (embedding, size), variant in itertools.product(CURVE_SIZES, ("aux", "sparse")):
         for count in samples:
             yield wanted(preset, variant, size, embedding, count)

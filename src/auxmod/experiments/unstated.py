@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from auxmod.config import OF_LINEAR
+from auxmod.checked import OF_LINEAR
 from auxmod.experiments.presets import PAPER_CHOICE, Settings
 from auxmod.experiments.wants import CELLS, LARGE, SIZES, SMALL, Wanted, wanted
 

@@ -24,7 +24,7 @@ import re
 import torch
 from torch import Tensor, nn
 
-from auxmod.config import OF_LINEAR
+from auxmod.checked import OF_LINEAR
 from auxmod.learning.model import Encoder, Linear
 from auxmod.problem import rng
 

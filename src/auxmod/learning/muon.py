@@ -131,7 +131,7 @@ def normalised(squares: Sequence[Tensor], dtype: torch.dtype) -> tuple[Tensor, T
 
 
 def inverse_root(g: Tensor, multiply: Combine = combine) -> Tensor:
-    """G^(−½) for symmetric G (M, S, S) with eigenvalues in [0, 1], roughly; small ones count as larger."""
+    """G^(−½) for symmetric G (M, S, S) with eigenvalues in [0, 1], roughly; small ones grow, in ``g`` too."""
     g.diagonal(dim1=1, dim2=2).add_(FLOOR)
     (a, b, c), *others = POLYNOMIALS
     root = factor = multiply(g, g, g, a, b, c)

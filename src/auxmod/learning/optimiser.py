@@ -204,7 +204,7 @@ def _rescale(state: OptimiserState, finite: Tensor, running: Tensor, step: Tenso
     """Dynamic loss scaling; a member that fails with nothing left to halve is dead: at once where unscaled."""
     failed = running & ~finite
     state.dead.copy_(torch.where(failed & (state.scale <= 1), step, state.dead))
-    streak = torch.where(finite, state.streak + 1, 0)
+    streak = torch.where(finite, state.streak + 1, state.streak.clamp(max=0))
     grown = streak >= SCALE_GROWTH_STEPS
     state.scale.copy_(torch.where(grown, state.scale * 2, state.scale).clamp(max=SCALE_MAX))
     state.scale.copy_(torch.where(failed, state.scale / 2, state.scale).clamp(min=1))

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from auxmod.reporting.cells import Cell
 
 Rows = Iterable[Sequence[str]]
+NONE = "None of it has been run."
 
 
 def markdown(columns: Sequence[str], rows: Rows) -> str:

@@ -19,8 +19,8 @@ TITLES = {
     "configs": "Table 6: match accuracy (%) of 16 configurations, token embedding, N = 8, q = 97",
     "gap": "Table 4: the bound (1 − 1/q)^N on the gap between sparse training and uniform testing",
     "rho": "ρ = ((1 − r) + r/K) / (2/3), the expected wraps of aux over those of sparse",
-    "redbox": "Match accuracy (%) over K and r, angular embedding, N = 64, q = 433, 100K samples",
-    "grid": "Match accuracy (%) over K and r, 100K samples",
+    "redbox": "Match accuracy (%) over K and r, angular embedding, N = 64, q = 433",
+    "grid": "Match accuracy (%) over K and r",
     "headline": "Match accuracy (%) of the demo: angular embedding, a small encoder",
     "beyond": "Past the paper: accuracy (%) at equal samples and steps, each method at its best",
     "setup": "Match accuracy (%) in what the paper leaves open, on two cells of Table 1",
@@ -78,12 +78,14 @@ class Table:
     across: str
     cells: Sequence[Cell]
     notes: Sequence[str] = ()
+    of: str = ""
+    """What is said of all its cells, in its title."""
     ours: str = "ours"
     digits: int = 1
 
     @property
     def title(self) -> str:
-        return TITLES[self.item] + (f", preset {self.preset}" if self.preset else "")
+        return TITLES[self.item] + self.of + (f", preset {self.preset}" if self.preset else "")
 
     def records(self) -> list[Facts]:
         """A flat record a cell."""

@@ -11,13 +11,12 @@ from pathlib import Path
 from auxmod.experiments import recipes, unstated
 from auxmod.experiments.wants import Facts
 from auxmod.reporting import results, tables
-from auxmod.reporting.blocks import asked, markdown, problem
+from auxmod.reporting.blocks import NONE, asked, markdown, problem
 from auxmod.reporting.cells import NEAR, Cell, grouped
 from auxmod.reporting.render import amount
 
 PRESETS = ("stated", "paper", "best")
 TAU = 0.05
-NONE = "None of it has been run."
 
 
 def table2(place: Path) -> str:

@@ -55,6 +55,7 @@ def layout(table: Table) -> Layout:
         row = [_word(name, value) for name, value in zip(table.down, key, strict=True)]
         row += [figure(next(cell.chance for cell in group if cell.chance is not None), 1)] if guessed else []
         found = {cell.facts[table.across]: cell for cell in group}
+        assert len(found) == len(group), f"{table.item} has two cells in one place: {key}"
         behind: list[Cell | None] = [None] * len(row)
         for column in columns:
             words = _words(found.get(column), column in compared, table)

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from auxmod import settings
-from auxmod.config import OF_LINEAR, RunConfig
+from auxmod.checked import OF_LINEAR
+from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments import recipes, wants
 from auxmod.experiments.presets import with_preset
@@ -20,6 +21,7 @@ from auxmod.experiments.wants import Facts, Wanted
 from auxmod.problem import theory
 from auxmod.reporting import published, results
 from auxmod.reporting.cells import NAMES, NEAR, TITLES, Cell, Table, grouped, values
+from auxmod.reporting.render import amount
 from auxmod.settings import flatten
 
 SHOWN = ("pooling", "final_norm", "init", "clip", "optimiser", "lr")
@@ -82,9 +84,13 @@ def _of_runs(item: str, preset: str, stored: results.Index, samples: Sequence[in
     if across == "k":
         embeddings = list(wants.SIZES)
         cells.sort(key=lambda cell: (embeddings.index(cell.facts["embedding"]), *values(cell, "n", "q", "r", "k")))
+    counts = {cell.facts["samples"] for cell in cells}
+    if "samples" not in down and len(counts) > 1:
+        down = ("samples", *down)
+    of = f", {amount(*counts)} samples" if "samples" not in down and counts else ""
     named, notes = (preset, None) if differs_by_preset(item) else (None, 1)  # what is said of all its runs, they share
     said = list(_notes([want for want in asked if keep(want.facts)], cells, across))[:notes]
-    return Table(item=item, preset=named, down=down, across=across, cells=cells, notes=said)
+    return Table(item=item, preset=named, of=of, down=down, across=across, cells=cells, notes=said)
 
 
 def _cells(item: str, asked: Iterable[Wanted], stored: results.Index) -> Iterator[Cell]:

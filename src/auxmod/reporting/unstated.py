@@ -9,7 +9,7 @@ from pathlib import Path
 from auxmod.experiments import unstated, wants
 from auxmod.files import read_lines
 from auxmod.reporting import published, render, results, tables
-from auxmod.reporting.blocks import epochs, markdown, problem
+from auxmod.reporting.blocks import NONE, epochs, markdown, problem
 from auxmod.reporting.cells import NEAR, Cell, grouped, values
 from auxmod.reporting.render import amount, figure
 
@@ -27,6 +27,8 @@ def setup(place: Path) -> str:
     groups = grouped(_cells("setup", place), names)
     compared = {key: [cell for cell in cells if cell.difference is not None] for key, cells in groups.items()}
     whole = {key: cells for key, cells in compared.items() if len(cells) == 2 * len(unstated.TELLING)}
+    if not whole:
+        return NONE
     ranked = sorted((_distance(cells), key) for key, cells in whole.items())
     heads = [f"{cell.facts['embedding']} {cell.facts['method']} ({cell.paper})" for cell in next(iter(whole.values()))]
     rows = (
@@ -57,6 +59,8 @@ def knobs(place: Path) -> str:
 def finalists(place: Path) -> str:
     """How near each of the last configurations comes to the paper's figures, over all cells of Table 1."""
     cells = _cells("finalists", place)
+    if all(cell.ours is None for cell in cells):
+        return NONE
     groups = grouped(cells, ("changed", "method", "embedding"))
     columns = [(method, embedding) for method in ("aux", "sparse") for embedding in wants.SIZES]
     rows = []

@@ -65,9 +65,9 @@ def test_stopped_it_saves_exits_with_130_and_goes_on_from_there(
     with monkeypatch.context() as patch:
         patch.setattr(Watch, "see", stopping)
         assert main([*command("--epochs", "10"), "--quiet"]) == 130
-    assert capsys.readouterr().err == "Stopped at step 20 of 60; the same command goes on from there.\n"
+    assert capsys.readouterr().err == "Stopped at step 21 of 60 of 10 cells; the same command goes on from there.\n"
     assert main(command("--epochs", "10")) == 0
-    assert "10 cells of N = 4, angular, 60 samples: steps 20 to 60." in capsys.readouterr().err
+    assert "10 cells of N = 4, angular, 60 samples: steps 21 to 60." in capsys.readouterr().err
     study = optuna.load_study(study_name=None, storage="sqlite:///runs/search.db")
     assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 10
     assert sorted(path.name for path in Path("runs").iterdir()) == ["search.db", "search.jsonl"]

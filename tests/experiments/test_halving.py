@@ -11,9 +11,10 @@ import pytest
 import torch
 
 from auxmod.config import RunConfig
-from auxmod.experiments import halving
-from auxmod.experiments.ensembles import Ended, Notice, Started
-from auxmod.experiments.halving import Rung, behind, train_halving, unfinished
+from auxmod.experiments import ensembles, halving
+from auxmod.experiments.ensembles import Ended, Notice, Started, train_ensemble
+from auxmod.experiments.halving import RUNGS, Rung, behind
+from auxmod.experiments.saving import unfinished
 from auxmod.experiments.single import Interrupted
 from auxmod.learning import engine
 from auxmod.learning.engine import Ensemble, Finished, Progress
@@ -65,7 +66,7 @@ def test_whoever_stays_learns_what_it_learns_alone(monkeypatch: pytest.MonkeyPat
         honest(self, members, *rest)
 
     monkeypatch.setattr(Ensemble, "__init__", counting)
-    events = list(train_halving(configs, CPU))
+    events = list(train_ensemble(configs, CPU, rungs=RUNGS))
     assert sizes == ([4, 2, 1] if embedding == "angular" else [4, 3, 2])
     rungs = [e for e in events if isinstance(e, Rung)]
     assert [len(e.accuracy) for e in rungs] == [4, 2]
@@ -86,7 +87,7 @@ def test_whoever_has_the_most_tokens_or_the_most_classes_rides_on(
     made = {"embedding": "token", "readout": readout, "width": 8, "hidden": 8, "lr": 1e-2}
     configs = [tiny(q=q, k=k, **made) for q, k in (few, most, wide)]
     drop(monkeypatch, (1, 2))
-    *_, end = train_halving(configs, CPU, rungs=(0.5,))
+    *_, end = train_ensemble(configs, CPU, rungs=(0.5,))
     assert isinstance(end, Ended)
     (row,) = end.rows
     curve, scores = alone(configs[0])
@@ -100,7 +101,7 @@ def test_parameters_after_pruning_are_those_of_the_run_alone() -> None:
     for event in whole.fit():
         if event.step == 9:  # type: ignore[union-attr]
             break
-    part.restore(halving._part(whole, [2]))
+    part.restore(ensembles._part(whole, [2]))
     list(part.fit())
     list(single.fit())
     torch.testing.assert_close(part.state.parameters, single.state.parameters, rtol=1e-6, atol=1e-9)
@@ -109,7 +110,7 @@ def test_parameters_after_pruning_are_those_of_the_run_alone() -> None:
 def test_a_member_that_diverges_has_its_row_and_none_else_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     configs = [tiny(seed=0), tiny(seed=1, lr=1e30), tiny(seed=2), tiny(seed=3)]
     drop(monkeypatch, (0,))
-    *events, end = train_halving(configs, CPU, rungs=(0.5,))
+    *events, end = train_ensemble(configs, CPU, rungs=(0.5,))
     (rung,) = (event for event in events if isinstance(event, Rung))
     assert list(rung.accuracy) == [configs[place].hash for place in (0, 2, 3)]  # it is not compared
     assert isinstance(end, Ended)
@@ -126,7 +127,7 @@ def test_stopped_anywhere_it_goes_on_from_there_to_the_same_rows(
     configs = [tiny(k=k, seed=k, lr=1e30 if k == 4 else 1e-2, embedding=embedding) for k in (3, 4, 5, 6)]
     state = tmp_path / "0.safetensors"
     drop(monkeypatch, (2,), (0,))
-    *events, whole = train_halving(configs, CPU)
+    *events, whole = train_ensemble(configs, CPU, rungs=RUNGS)
     steps = [e.step for e in events if isinstance(e, Progress)]
     rungs = [e for e in events if isinstance(e, Rung)]
     for places in (steps[1:2], steps[2:-1:3], steps[:-1]):
@@ -136,7 +137,7 @@ def test_stopped_anywhere_it_goes_on_from_there_to_the_same_rows(
             seen: list[Any] = []
             asked = functools.partial(lambda place, seen: place is not None and seen[-1].step >= place, place, seen)
             with contextlib.suppress(Interrupted):
-                for event in train_halving(left, CPU, state=state, stopping=asked):
+                for event in train_ensemble(left, CPU, rungs=RUNGS, state=state, stopping=asked):
                     seen.append(event)
             begun.append(seen[0].step)
             pruned += [e for e in seen if isinstance(e, Rung)]
@@ -157,18 +158,18 @@ def plain(row: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_state_that_is_damaged_or_of_other_runs_is_not_gone_on_from(tmp_path: Path) -> None:
     state, configs = tmp_path / "0.safetensors", [tiny(seed=0), tiny(seed=1)]
-    stopped = train_halving(configs, CPU, state=state, stopping=lambda: True)
+    stopped = train_ensemble(configs, CPU, state=state, stopping=lambda: True)
     with pytest.raises(Interrupted):
         list(stopped)
     ((found, log),) = unfinished(tmp_path)
     assert (found, log.members) == (state, [c.hash for c in configs])
-    notice, begun, *_ = train_halving([tiny(seed=2)], CPU, state=state)
+    notice, begun, *_ = train_ensemble([tiny(seed=2)], CPU, state=state)
     assert isinstance(notice, Notice)
     assert "belongs to other runs" in notice.sentence
     assert isinstance(begun, Started)
     assert begun.step == 0
     state.with_suffix(".json").write_text("{}")
     assert list(unfinished(tmp_path)) == []
-    notice, *_ = train_halving(configs, CPU, state=state)
+    notice, *_ = train_ensemble(configs, CPU, state=state)
     assert isinstance(notice, Notice)
-    assert "is not the log of a search" in notice.sentence
+    assert "is not the account of an ensemble" in notice.sentence

@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from auxmod.errors import UserError
-from auxmod.experiments import claims, halving, saving, search
+from auxmod.experiments import claims, ensembles, halving, saving, search
 from auxmod.experiments.ensembles import Notice, Started
 from auxmod.experiments.search import Plan, run_search
 from auxmod.experiments.single import Interrupted
@@ -82,12 +82,12 @@ def test_a_batch_is_one_ensemble_and_shapes_split_it(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("halves")
 def test_an_ensemble_that_fails_after_a_rung_fails_those_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(*words: Any, **options: Any) -> Any:
-        for event in halving.train_halving(*words, **options):
+        for event in ensembles.train_ensemble(*words, **options):
             yield event
             if isinstance(event, halving.Rung):
                 raise RuntimeError("broken")
 
-    monkeypatch.setattr(search, "train_halving", failing)
+    monkeypatch.setattr(search, "train_ensemble", failing)
     _, found = run(tmp_path, parse_space(GIVEN), Plan(trials=4, members=4))
     assert sorted(trial["state"] for trial in found["trials"]) == ["failed", "failed", "pruned", "pruned"]
     rows = read_results(tmp_path / "r.jsonl")
@@ -171,7 +171,7 @@ def test_killed_after_a_rung_it_goes_on_from_what_was_saved_and_prunes_nobody_tw
     with monkeypatch.context() as patch, opened(f"sqlite:///{tmp_path}/broken/s.db", "s", space) as study:
         patch.setattr(saving, "SAVING_SHARE", float("inf"))
         patch.setattr(saving, "save_state", dying)
-        patch.setattr(search, "train_halving", functools.partial(halving.train_halving, checkpoint_every=1))
+        patch.setattr(search, "train_ensemble", functools.partial(ensembles.train_ensemble, checkpoint_every=1))
         running = run_search(study, space, tmp_path / "broken/r.jsonl", CPU, how)
         pruned = 0
         with contextlib.suppress(KilledError):

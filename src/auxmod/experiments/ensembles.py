@@ -9,17 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments.claims import LOG
+from auxmod.experiments.halving import Race, Rung, configs_of
 from auxmod.experiments.origin import provenance
 from auxmod.experiments.own_data import load_data
-from auxmod.experiments.saving import Log, Saver, read_log, restore
-from auxmod.experiments.single import Interrupted, curve_point, device_name
+from auxmod.experiments.saving import Saver, read, restore
+from auxmod.experiments.single import Interrupted, device_name
 from auxmod.experiments.store import result_row
 from auxmod.learning.engine import Ensemble, Finished, Progress
-from auxmod.learning.memory import check_fits
+from auxmod.learning.memory import check_fits, clean_up
 from auxmod.learning.precision import resolve_precision
 
 
@@ -57,50 +59,76 @@ def train_ensemble(
     configs: Sequence[RunConfig],
     device: torch.device,
     *,
+    rungs: Sequence[float] = (),
     state: Path | None = None,
     checkpoint_every: int = 1000,
     stopping: Callable[[], bool] = lambda: False,
-) -> Iterator[Started | Progress | Ended | Notice]:
-    """Train runs of one shape together; the last event has their rows.
+) -> Iterator[Started | Progress | Rung | Ended | Notice]:
+    """Train runs of one shape together; the last event has the rows of those that were not pruned.
+
+    After each of ``rungs``, shares of the steps, those that lag leave: the ensemble is made anew, smaller, from what
+    the others have learned, so that what is dropped costs nothing more, and the others learn what they would have.
 
     ``state`` (and a `.json` beside it) is where it is saved: each ``checkpoint_every`` steps, though never for more
-    than a hundredth of the time, and when ``stopping()`` says so. What is there already is gone on from.
+    than a hundredth of the time, and when ``stopping()`` says so. What is there already is gone on from, where
+    ``configs`` are the runs left of it.
     """
-    began = time.monotonic()
-    ensemble = Ensemble(configs, device, load_data(configs))
-    log = Log([c.hash for c in configs], [[] for _ in configs])
+    began, steps = time.monotonic(), max(c.training.steps for c in configs)
+    race, ensemble = Race.of(configs), None
     if state and state.exists():
         try:
-            log = _restore(state, ensemble)
+            race, ensemble = _restored(state, configs, device)
         except UserError as error:
             yield Notice(f"A saved ensemble cannot be gone on with, and starts over. {error}")
-    before, saver = log.seconds - began, Saver(state, checkpoint_every, stopping)
-    yield Started(list(configs), log.step, ensemble.steps)
-    for event in ensemble.fit():
-        log.seconds = before + time.monotonic()
-        if isinstance(event, Finished):
-            made = made_by(ensemble, log.seconds, len(configs))
-            runs = zip(configs, event.scores, event.dead, log.curves, strict=True)
-            yield Ended([ended_row(*run, made) for run in runs])
-            return
-        if event.accuracy is not None:
-            for e, curve in enumerate(log.curves):
-                curve.append(curve_point(event, e))
-        stop = saver.stops(ensemble, log, event.step) and event.step < event.steps
-        yield event
-        if stop:
-            raise Interrupted(
-                f"Stopped at step {event.step:,} of {event.steps:,} of {len(configs)} cells; "
-                "the same command goes on from there."
-            )
+    ensemble = ensemble or _made(configs, device)
+    before, saver = race.seconds - began, Saver(state, checkpoint_every, stopping)
+    yield Started(list(configs), race.step, steps)
+    while True:
+        riding = ensemble.configs
+        race.riding = [c.to_dict() for c in riding]
+        for event in ensemble.fit():
+            race.see(riding, event)
+            race.seconds = before + time.monotonic()
+            if isinstance(event, Finished):
+                yield Ended(_rows(race, configs, riding, event, made_by(ensemble, race.seconds, len(race.members))))
+                return
+            at_rung = event.accuracy is not None and any(race.rung < r * steps <= event.step < steps for r in rungs)
+            stop = not at_rung and saver.stops(ensemble, race, event.step) and event.step < steps
+            yield event
+            if stop:
+                at = f"{event.step:,} of {steps:,} of {len(configs)} cells"
+                raise Interrupted(f"Stopped at step {at}; the same command goes on from there.")
+            if at_rung:
+                yield race.compare(riding, event)
+                stay = race.staying(riding)
+                if 0 < len(stay) < len(riding):
+                    break
+        part = _part(ensemble, stay)
+        del ensemble  # before the next is made: they might not both fit
+        clean_up(device)
+        ensemble = _made([riding[e] for e in stay], device)
+        ensemble.restore(part)
 
 
-def _restore(state: Path, ensemble: Ensemble) -> Log:
-    path = state.with_suffix(LOG)
-    log = read_log(path, Log, "an ensemble")
-    require(log.members == [c.hash for c in ensemble.configs], f"{path} belongs to other runs.")
-    restore(state, ensemble, log)
-    return log
+def _made(configs: Sequence[RunConfig], device: torch.device) -> Ensemble:
+    return Ensemble(configs, device, load_data(configs))
+
+
+def _part(ensemble: Ensemble, members: list[int]) -> dict[str, Tensor]:
+    """A snapshot of some of the members."""
+    whole = ensemble.snapshot()
+    return {name: tensor[members].clone() if tensor.dim() else tensor.clone() for name, tensor in whole.items()}
+
+
+def _restored(state: Path, configs: Sequence[RunConfig], device: torch.device) -> tuple[Race, Ensemble]:
+    """An ensemble where it was saved."""
+    race, path = read(state), state.with_suffix(LOG)
+    riding = configs_of(race.riding)
+    require(race.left == {c.hash for c in configs}, f"{path} belongs to other runs.")
+    require(race.left - race.dead.keys() <= {c.hash for c in riding} <= set(race.members), f"{path} is not whole.")
+    ensemble = _made(riding, device)
+    restore(state, ensemble, race)
+    return race, ensemble
 
 
 # -- rows -----------------------------------------------------------------------------------------------------
@@ -110,6 +138,16 @@ def made_by(ensemble: Ensemble, seconds: float, members: int) -> dict[str, Any]:
     """On what the runs of an ensemble were made; ``members`` is how many it began with."""
     device = device_name(ensemble.device)
     return provenance(device=device, precision=ensemble.precision, seconds=seconds, members=members)
+
+
+def _rows(
+    race: Race, configs: Sequence[RunConfig], riding: Sequence[RunConfig], end: Finished, made: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The rows of the runs that came to an end; those pruned have none."""
+    scores = dict(zip([c.hash for c in riding], end.scores, strict=True))
+    curves = dict(zip(race.members, race.curves, strict=True))
+    left = [c for c in configs if c.hash in race.left]
+    return [ended_row(c, scores.get(c.hash), race.dead.get(c.hash), curves[c.hash], made) for c in left]
 
 
 def ended_row(

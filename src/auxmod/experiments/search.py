@@ -23,11 +23,12 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments import claims
-from auxmod.experiments.ensembles import Ended, Notice, TooLarge, attempted
-from auxmod.experiments.halving import RUNGS, Race, Rung, configs_of, train_halving, unfinished
+from auxmod.experiments.ensembles import Ended, Notice, TooLarge, attempted, train_ensemble
+from auxmod.experiments.halving import RUNGS, Race, Rung, configs_of
 from auxmod.experiments.own_data import resolved
 from auxmod.experiments.packing import Shape, check_precisions, group_of, plan
 from auxmod.experiments.ranges import TYPES
+from auxmod.experiments.saving import unfinished
 from auxmod.experiments.single import Interrupted
 from auxmod.experiments.space import Interval, Space
 from auxmod.experiments.store import Results, locked
@@ -266,7 +267,7 @@ def _train(
 ) -> Iterator[Event]:
     steps = members[0].training.steps
     options: dict[str, Any] = {"rungs": rungs, "state": claim.state, "stopping": stopping}
-    for event in attempted(members, device, lambda: train_halving(members, device, **options)):
+    for event in attempted(members, device, lambda: train_ensemble(members, device, **options)):
         if isinstance(event, Rung):
             for run, accuracy in event.accuracy.items():
                 for trial in batch[run][1] if run in batch else ():

@@ -168,10 +168,10 @@ def test_a_paper_whose_initial_weights_are_named_for_each_other_is_seen(tmp_path
 
     write_lines(tmp_path / "other.jsonl", list(configurations("configs", exchanged)))
     (line,) = (line for line in further.configs(tmp_path).splitlines() if line.startswith("| aux, `paper` |"))
-    run, named, norms, biases, weights, dropout = line.strip("| ").split(" | ")[1:]
-    assert (run, weights) == ("16", "0.0 (16)")
+    named, norms, biases, weights, dropout = line.strip("| ").split(" | ")[1:]
+    assert weights == "16 of 16, 0.0"
     for other in (named, norms, biases, dropout):
-        assert float(other.split()[0]) > 10
+        assert float(other.split(", ")[1]) > 10
 
 
 def test_starts_that_were_run_whole_are_measured_by_both_names(tmp_path: Path) -> None:
@@ -187,5 +187,7 @@ def test_starts_that_were_run_whole_are_measured_by_both_names(tmp_path: Path) -
     write_lines(tmp_path / "other.jsonl", part)
     lines = further.starts(tmp_path).splitlines()[2:]
     assert lines[0] == "| the paper's | aux | 90.1 | 17.5 | 73.5 | 33.9 |  |  |"
-    assert "| max, clip 1, small `linear-0.02` | aux | 90.1 | 17.5 | 73.5 | 33.9 | 0.0 (4) | 16.5 (0) |" in lines
+    assert (
+        "| max, clip 1, small `linear-0.02` | aux | 90.1 | 17.5 | 73.5 | 33.9 | 4 of 4, 0.0 | 0 of 4, 16.5 |" in lines
+    )
     assert len([line for line in lines if " | aux | " in line]) == 1 + 2 * 2

@@ -38,6 +38,17 @@ def asked(cells: Sequence[Cell]) -> str:
     return f"{figures} ({cells[0].count}" + (f", {cells[0].failed} failed)" if cells[0].failed else ")")
 
 
+def distance(cells: Sequence[Cell]) -> float:
+    """Points between ours and the paper's, in the mean over the cells that have both."""
+    return statistics.fmean(abs(cell.difference) for cell in cells if cell.difference is not None)
+
+
+def nearness(cells: Sequence[Cell]) -> str:
+    """How many of those run agree with the paper's, and the mean distance from it."""
+    sides = [cell.beside_paper() for cell in cells if cell.difference is not None]
+    return f"{sides.count(0)} of {len(sides)}, {distance(cells):.1f}" if sides else ""
+
+
 def epochs(count: int) -> str:
     """So many epochs, in words."""
     return f"{count} epoch{'s' * (count != 1)}"

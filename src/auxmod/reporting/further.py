@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 from auxmod.experiments import recipes, unstated
 from auxmod.experiments.wants import Facts
 from auxmod.reporting import results, tables
-from auxmod.reporting.blocks import NONE, asked, markdown, problem
+from auxmod.reporting.blocks import NONE, asked, markdown, nearness, problem
 from auxmod.reporting.cells import NEAR, Cell, grouped
 from auxmod.reporting.render import amount
 
@@ -36,23 +35,23 @@ def configs(place: Path) -> str:
         return f"{facts['norm']}-norm, {bias}, init {facts['init']}, dropout {facts['dropout']:g}"
 
     shown = _as_run(place, "configs", case, "Match accuracy (%) at N = 8, q = 97, tokens, 1M samples")
-    return shown if shown == NONE else f"{shown}\n\n{_exchanged(place)}"
+    return shown if shown == NONE else f"{shown}\n\n{_by_name(place)}"
 
 
-def _exchanged(place: Path) -> str:
+def _by_name(place: Path) -> str:
     """How far ours are from the paper's figures, as its rows are named and with one switch's two names exchanged."""
     stored, lines = results.read(place), []
     for method, preset in itertools.product(("aux", "sparse"), PRESETS):
         cells = [c for c in tables.build("configs", preset, stored).cells if c.facts["method"] == method]
         run = [cell for cell in cells if cell.ours is not None]
         if run:
-            apart = [_distance(run, switch) for switch in ("", *recipes.SWITCHES)]
-            lines.append([f"{method}, `{preset}`", str(len(run)), *apart])
+            apart = [nearness(_exchanged(run, switch)) for switch in recipes.SWITCHES]
+            lines.append([f"{method}, `{preset}`", nearness(run), *apart])
     names = {"norm": "norms", "bias": "biases", "init": "initial weights", "dropout": "dropout"}
-    heads = ["ours", "run", "as named", *(f"{names[switch]} exchanged" for switch in recipes.SWITCHES)]
+    heads = ["ours", "as named", *(f"{names[switch]} exchanged" for switch in recipes.SWITCHES)]
     note = (
-        f"The mean distance from the paper's figures in points, and how many are within {NEAR:g} points: as the paper "
-        "names its rows, and with a switch's two names exchanged."
+        f"How many of those run are within {NEAR:g} points of the paper's figures, and the mean distance from them: as "
+        "the paper names its rows, and with a switch's two names exchanged."
     )
     return f"{markdown(heads, lines)}\n\n{note}"
 
@@ -68,7 +67,7 @@ def starts(place: Path) -> str:
             if all(cell.ours is not None for cell in four):
                 setup = f"{pooling}, {'clip 1' if clip else 'no clip'}, small `{small}`"
                 ours = [setup, method, *(f"{cell.ours:.1f}" for cell in four)]
-                lines.append([*ours, _distance(four), _distance(four, "init")])
+                lines.append([*ours, nearness(four), nearness(_exchanged(four, "init"))])
                 papers["the paper's", method, *(f"{cell.paper:.1f}" for cell in four)] = None
     if not lines:
         return NONE
@@ -76,18 +75,16 @@ def starts(place: Path) -> str:
     heads = ["setup", "method", *(f"{init}, {each}" for init in ("default", "small") for each in dropout)]
     note = (
         "Match accuracy (%) at N = 8, q = 97, tokens, 1M samples, the first seed: what the paper states, but for what "
-        "is named. Then the mean distance from the paper's figures, and how many of the four are within "
-        f"{NEAR:g} points: as its rows are named, and with the names of its initial weights exchanged: `auxmod table "
-        "starts`."
+        f"is named. Then how many of the four are within {NEAR:g} points of the paper's figures, and the mean distance "
+        "from them, as its rows are named and with the names of its initial weights exchanged: `auxmod table starts`."
     )
     lines = [[*paper, "", ""] for paper in papers] + lines
     return f"{markdown([*heads, 'as named', 'exchanged'], lines)}\n\n{note}"
 
 
-def _distance(cells: Sequence[Cell], exchanged: str = "") -> str:
-    gaps = [replace(cell, paper=tables.of_configuration(cell.facts, exchanged)).difference for cell in cells]
-    apart = [abs(gap) for gap in gaps if gap is not None]
-    return f"{statistics.fmean(apart):.1f} ({sum(each <= NEAR for each in apart)})"
+def _exchanged(cells: Sequence[Cell], switch: str) -> list[Cell]:
+    """The same beside the paper's figures for the other value of a switch."""
+    return [replace(cell, paper=tables.of_configuration(cell.facts, switch)) for cell in cells]
 
 
 def _as_run(

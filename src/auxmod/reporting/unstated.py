@@ -9,7 +9,7 @@ from pathlib import Path
 from auxmod.experiments import unstated, wants
 from auxmod.files import read_lines
 from auxmod.reporting import published, render, results, tables
-from auxmod.reporting.blocks import NONE, epochs, markdown, problem
+from auxmod.reporting.blocks import NONE, distance, epochs, markdown, nearness, problem
 from auxmod.reporting.cells import NEAR, Cell, grouped, values
 from auxmod.reporting.render import amount, figure
 
@@ -29,7 +29,7 @@ def setup(place: Path) -> str:
     whole = {key: cells for key, cells in compared.items() if len(cells) == 2 * len(unstated.TELLING)}
     if not whole:
         return NONE
-    ranked = sorted((_distance(cells), key) for key, cells in whole.items())
+    ranked = sorted((distance(cells), key) for key, cells in whole.items())
     heads = [f"{cell.facts['embedding']} {cell.facts['method']} ({cell.paper})" for cell in next(iter(whole.values()))]
     rows = (
         (
@@ -47,10 +47,6 @@ def setup(place: Path) -> str:
     return f"{markdown(('configuration', *heads, 'mean distance'), rows)}\n\n{note}"
 
 
-def _distance(cells: Sequence[Cell]) -> float:
-    return statistics.fmean(abs(cell.difference) for cell in cells if cell.difference is not None)
-
-
 def knobs(place: Path) -> str:
     """The paper's setup with one stated value changed."""
     return render.markdown(tables.build("knobs", "paper", results.read(place)))
@@ -66,7 +62,7 @@ def finalists(place: Path) -> str:
     rows = []
     for changed in dict.fromkeys(changed for changed, _, _ in groups):
         whole = [groups.get((changed, *column), []) for column in columns]
-        figures = [_nearness(group) if len(group) >= len(wants.SIZES["angular"]) else "" for group in whole]
+        figures = [nearness(group) if len(group) >= len(wants.SIZES["angular"]) else "" for group in whole]
         rows.append((_named(changed), *figures))
     table = markdown(
         ("configuration", *(f"{method}, {name}" for method, name in columns)), [row for row in rows if any(row[1:])]
@@ -110,11 +106,6 @@ def _in_other_precision(place: Path) -> str:
     return f"The same run of the preset `stated`, `aux`, in two precisions: {'; '.join(said)}."
 
 
-def _nearness(cells: Sequence[Cell]) -> str:
-    sides = [cell.beside_paper() for cell in cells if cell.difference is not None]
-    return f"{sides.count(0)} of {len(sides)}, {_distance(cells):.1f}" if sides else ""
-
-
 def _in_spread(cells: Sequence[Cell]) -> str:
     """How many lie within what the paper itself found from one pair (K, r) to another."""
     run = [cell for cell in cells if cell.ours is not None]
@@ -146,7 +137,7 @@ def _trained(own: Sequence[Cell], samples: int) -> str:
         rows.append((problem(embedding, n, q), f"{cells[0].chance:.1f}", f"{cells[0].paper:.1f}", *ours))
     for name, embeddings in (*((name, (name,)) for name in wants.SIZES), ("both", tuple(wants.SIZES))):
         near = grouped((cell for cell in own if cell.facts["embedding"] in embeddings), ("setup", "epochs"))
-        rows.append((f"{name}: so many agree", "", "", *(_nearness(near[way]) for way in ways)))
+        rows.append((f"{name}: so many agree", "", "", *(nearness(near[way]) for way in ways)))
         if spread:
             rows.append((f"{name}: in the paper's spread", "", "", *(_in_spread(near[way]) for way in ways)))
     heads = ("case", "chance", "the paper's", *(f"`{setup}`, {epochs(count)}" for setup, count in ways))

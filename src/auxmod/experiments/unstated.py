@@ -17,6 +17,8 @@ from auxmod.experiments.wants import CELLS, LARGE, SIZES, SMALL, Wanted, wanted
 TELLING = (("token", (8, 31)), ("angular", (16, 97)))
 """Cells of Table 1 on which a configuration is judged first: cheap to run, and learned by aux."""
 POOLINGS = {"token": ("cls", "mean", "max", "flatten", "first"), "angular": ("cls", "mean", "max")}
+LINEAR = f"{OF_LINEAR}0.02"
+"""The paper's “linear and embedding layers” from N(0, 0.02²), where they are PyTorch's own."""
 FEWER_TESTS = 20_000
 """Test inputs of a trial that only has to be told from others."""
 
@@ -48,6 +50,7 @@ FINALISTS: tuple[Settings, ...] = (
     {"lr": 6e-5},
     {"init": 0.02},
     {"init": 0.02, "pooling": "max", "clip": 1.0},
+    {"init": LINEAR, "pooling": "max", "clip": 1.0},
 )
 """Changes to the stated setup: the nearest to the paper's figures on the telling cells, by `setup` and `knobs`."""
 ANGLES = ((16, 257), (32, 97))
@@ -84,6 +87,10 @@ def finalists(samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
         for lift, lr in ((0.15, 1e-4), (0.2, 1e-4), (0.15, 2e-4)):
             yield wanted("stated", "aux", size, "angular", count, pooling="mean", lift=lift, lr=lr, draw="expected")
         yield wanted("stated", "sparse", size, "angular", count, **NEAREST, lift=0.15, clip=1.0)
+    # of the small weights the reading that leaves queries, keys and values as PyTorch has them
+    linear = itertools.product(ANGLES, ("cls", "mean"), (3e-5, 1e-4), ("sampled", "expected"))
+    for (size, pooling, lr, draw), count in itertools.product(linear, samples):
+        yield wanted("stated", "aux", size, "angular", count, init=LINEAR, pooling=pooling, lr=lr, draw=draw)
 
 
 TRAINED = {
@@ -101,7 +108,7 @@ def longer(samples: Sequence[int] = (SMALL, LARGE)) -> Iterator[Wanted]:
             yield wanted(preset, "aux", size, embedding, count, epochs=epochs)
 
 
-STARTS = ("default", "0.02", f"{OF_LINEAR}0.02")
+STARTS = ("default", "0.02", LINEAR)
 """Initial weights: PyTorch's own, and two readings of the paper's “linear and embedding layers” from N(0, 0.02²)."""
 
 

@@ -175,6 +175,11 @@ WRONG: list[tuple[type, dict[str, Any], str]] = [
     (Training, {"lr": float("inf")}, "finite"),
     (Training, {"warmup": 1.0}, "--warmup is 1"),
     (Training, {"beta2": 1.0}, "--beta2 is 1"),
+    (
+        Training,
+        {"beta1": 0.99999999},
+        "--beta1 is 1, but must lie in 0..0.999999",
+    ),  # which float32 does not tell from 1
     (Training, {"weight_decay": -0.1}, "--weight-decay is -0.1"),
     (Training, {"clip": -1.0}, "--clip is -1"),
     (Training, {"test_samples": 0}, "--test-samples is 0"),

@@ -174,6 +174,7 @@ def test_a_member_that_fails_stays_put_and_the_others_do_not_notice(bad: float, 
     for name, value in before.items():
         assert torch.equal(hurt.values(1)[name], value)
     assert hurt.state.dead.tolist() == [-1, 1, -1]
+    assert hurt.state.streak.tolist() == [-torch.inf] * 3  # nothing is scaled, and that is said
     assert hurt.state.updates.tolist() == [3, 1, 3]
     assert torch.isfinite(hurt.state.parameters).all()
     assert torch.isfinite(hurt.state.first).all()

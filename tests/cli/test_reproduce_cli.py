@@ -153,6 +153,7 @@ def test_every_table_prints_within_the_page_and_no_figure_is_cut(
     assert width < 80 or max(map(len, out.splitlines())) <= width
     made = tables.build(item, "paper", results.read(STORED))
     figures = {f"{abs(cell.ours):.{made.digits}f}" for cell in made.cells if cell.ours is not None}
+    assert figures
     assert figures <= set(re.findall(r"\d+\.\d+", out))
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from auxmod.config import RunConfig
-from auxmod.experiments import ensembles, halving
+from auxmod.experiments import ensembles, halving, saving
 from auxmod.experiments.ensembles import Ended, Notice, Started, train_ensemble
 from auxmod.experiments.halving import RUNGS, Rung, behind
 from auxmod.experiments.saving import unfinished
@@ -149,6 +149,34 @@ def test_stopped_anywhere_it_goes_on_from_there_to_the_same_rows(
         assert isinstance(whole, Ended)
         assert [plain(row) for row in seen[-1].rows] == [plain(row) for row in whole.rows]
         state.unlink()
+
+
+def test_killed_while_it_saves_for_the_first_time_since_it_went_on_it_goes_on_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A state between the rungs beside an account from after them."""
+    configs, state = [tiny(k=k, seed=k) for k in (3, 4, 5, 6)], tmp_path / "0.safetensors"
+
+    def go_on(left: Sequence[RunConfig], rungs: int) -> list[Any]:
+        """As far as the first measurement after so many more rungs."""
+        seen: list[Any] = []
+        with contextlib.suppress(Interrupted, OSError):
+            asked = lambda: sum(isinstance(e, Rung) for e in seen) >= rungs  # noqa: E731
+            for event in train_ensemble(left, CPU, rungs=RUNGS, state=state, stopping=asked):
+                seen.append(event)
+        return seen
+
+    def full(*_: Any) -> None:
+        raise OSError
+
+    drop(monkeypatch, (3,), (2,), (2,))
+    go_on(configs, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(saving, "save_state", full)
+        assert isinstance(go_on(configs[:3], 1)[0], Started)
+    begun = go_on(configs[:3], 2)[0]
+    assert isinstance(begun, Started), begun
+    assert begun.step > 0
 
 
 def plain(row: dict[str, Any]) -> dict[str, Any]:

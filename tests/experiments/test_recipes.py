@@ -22,10 +22,8 @@ from auxmod.settings import build
         ("grid", 18 * 81),
         ("redbox", 81),
         ("curves", 2 * 2 * (3 + 3 + 1)),
-        (
-            "finalists",
-            5 * 18 * 2 + 12 * 2 * 3 - 4 + 12 * 4 - 6 + 9 * 3 - 2 + 2 * 2 * 4 + 9 * 4 + 16,
-        ),  # some in two lists
+        # some are in two lists
+        ("finalists", 5 * 18 * 2 + 12 * 2 * 3 - 4 + 12 * 4 - 6 + 9 * 3 - 2 + 2 * 2 * 4 + 9 * 4 + 16),
         ("longer", (4 + 5) * 18),
         ("starts", 3 * 2 * 3 * 2 * 2),
     ],

@@ -92,7 +92,7 @@ def train_ensemble(
             if isinstance(event, Finished):
                 yield Ended(_rows(race, configs, riding, event, made_by(ensemble, race.seconds, len(race.members))))
                 return
-            at_rung = event.accuracy is not None and any(race.rung < r * steps <= event.step < steps for r in rungs)
+            at_rung = race.due(event, rungs, steps)
             stop = not at_rung and saver.stops(ensemble, race, event.step) and event.step < steps
             yield event
             if stop:
@@ -105,13 +105,16 @@ def train_ensemble(
                     break
         part = _part(ensemble, stay)
         del ensemble  # before the next is made: they might not both fit
-        clean_up(device)
-        ensemble = _made([riding[e] for e in stay], device)
-        ensemble.restore(part)
+        ensemble = _made([riding[e] for e in stay], device, part)
 
 
-def _made(configs: Sequence[RunConfig], device: torch.device) -> Ensemble:
-    return Ensemble(configs, device, load_data(configs))
+def _made(configs: Sequence[RunConfig], device: torch.device, snapshot: dict[str, Tensor] | None = None) -> Ensemble:
+    """An ensemble, at its start or where a snapshot was taken."""
+    clean_up(device)
+    ensemble = Ensemble(configs, device, load_data(configs))
+    if snapshot is not None:
+        ensemble.restore(snapshot)
+    return ensemble
 
 
 def _part(ensemble: Ensemble, members: list[int]) -> dict[str, Tensor]:

@@ -68,6 +68,10 @@ class Race:
             for e, config in enumerate(riding):
                 self.curves[self.members.index(config.hash)].append(curve_point(event, e))
 
+    def due(self, event: Progress, rungs: Sequence[float], steps: int) -> bool:
+        """Whether members are to be compared now: at the first measurement past a rung, and not at the end."""
+        return event.accuracy is not None and any(self.rung < r * steps <= event.step < steps for r in rungs)
+
     def compare(self, riding: Sequence[RunConfig], event: Progress) -> Rung:
         """Prune whoever lags."""
         accuracies, out = event.accuracy or [], self.dead.keys() | set(self.gone)

@@ -70,3 +70,4 @@ def restore(state: Path, ensemble: Ensemble, race: Race) -> None:
     load_state(state, ensemble)
     race.step = int(ensemble.step_number)
     race.curves = [[point for point in curve if point["step"] <= race.step] for curve in race.curves]
+    race.saved()

@@ -40,7 +40,7 @@ from auxmod.learning.memory import clean_up
 from auxmod.settings import flatten
 
 MOST = 1_000_000
-TELLING = {"validation", "failed"}
+OUTCOMES = {"validation", "failed"}
 """A row that has one of these says how a run ended."""
 STARTUP = 10
 """So many trials are drawn at random before the sampler learns from them: fewer where a batch is smaller."""
@@ -111,7 +111,7 @@ def run_search(
             if stopping():
                 raise Interrupted(f"Stopped with {len(done)} trials done; the same command goes on from there.")
             known |= {row["hash"]: row for row in book.refresh()}
-            fresh = [config for run, (config, _) in batch.items() if not known.get(run, {}).keys() & TELLING]
+            fresh = [config for run, (config, _) in batch.items() if not known.get(run, {}).keys() & OUTCOMES]
             _tell_rows(study, batch, [known[run] for run in batch.keys() - {c.hash for c in fresh}], cost=0.0)
             while fresh and claim:
                 members, own = _saved(study, saved, fresh, claim) or (plan(fresh, device, limits=limits)[0], claim)

@@ -52,7 +52,8 @@ FINALISTS: tuple[Settings, ...] = (
     {"init": 0.02, "pooling": "max", "clip": 1.0},
     {"init": LINEAR, "pooling": "max", "clip": 1.0},
 )
-"""Changes to the stated setup: the nearest to the paper's figures on the telling cells, by `setup` and `knobs`."""
+"""Changes to the stated setup: the nearest to the paper's figures on the telling cells, by `setup` and `knobs`;
+the last is the one before in the other reading of small weights."""
 ANGLES = ((16, 257), (32, 97))
 """Cells on which more is tried, for none of the finalists learns angles as well as the paper."""
 NEAREST: Settings = {"pooling": "mean", "lr": 1e-4}

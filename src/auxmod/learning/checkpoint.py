@@ -89,7 +89,7 @@ def runs_of(path: Path) -> list[str]:
             owner: str = (file.metadata() or {}).get("run", "").partition(" ")[0]
     except (SafetensorError, OSError):
         return []
-    return owner.removeprefix(LAYOUT).split(",")
+    return owner.removeprefix(LAYOUT).split(",") if owner else []
 
 
 def load_state(path: Path, ensemble: Ensemble) -> None:

@@ -7,7 +7,7 @@ import pytest
 import made_up
 from auxmod.experiments import recipes, wants
 from auxmod.files import write_lines
-from auxmod.reporting import blocks, unstated
+from auxmod.reporting import blocks, published, unstated
 
 TIMES = {1: 0.20, 2: 0.79, 4: 0.811, 10: 0.9}
 """What a run of so many epochs is made to have learned."""
@@ -74,3 +74,17 @@ def test_where_little_was_run_nothing_is_compared(tmp_path: Path) -> None:
     write_lines(tmp_path / "longer.jsonl", [])
     assert unstated.setup(tmp_path) == unstated.finalists(tmp_path) == blocks.NONE
     assert "in the mean (" not in unstated.longer(tmp_path)
+
+
+def test_finalists_are_measured_at_each_number_of_samples_apart(tmp_path: Path) -> None:
+    off, rows = {wants.SMALL: 0.4, wants.LARGE: 7.0}, []
+    for want in recipes.RECIPES["finalists"]("paper", ()):
+        model, facts = want.run.model, want.facts
+        if (model.embedding, model.init, model.pooling, want.variant) == ("token", "0.02", "max", "aux"):
+            theirs = published.find("table1a", **{name: facts[name] for name in ("n", "q", "samples", "method")})
+            rows.append(made_up.row(want.run, match=(theirs - off[facts["samples"]]) / 100))
+    (tmp_path / "trials").mkdir()
+    write_lines(tmp_path / "trials" / "precision.jsonl", [])
+    write_lines(tmp_path / "finalists.jsonl", rows)
+    (line,) = (line for line in unstated.finalists(tmp_path).splitlines() if "init 0.02, pooling max |" in line)
+    assert [cell.strip() for cell in line.split("|")[2:-1]] == ["9 of 9, 0.4", "", "", "", "0 of 9, 7.0", ""]

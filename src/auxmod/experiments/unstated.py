@@ -54,19 +54,30 @@ FINALISTS: tuple[Settings, ...] = (
 )
 """Changes to the stated setup: the nearest to the paper's figures on the telling cells, by `setup` and `knobs`;
 the last is the one before in the other reading of small weights."""
+LAST = (FINALISTS[0], *FINALISTS[-2:])
+"""What is stated, and the two nearest for tokens: these at 1M too."""
 ANGLES = ((16, 257), (32, 97))
 """Cells on which more is tried, for none of the finalists learns angles as well as the paper."""
 NEAREST: Settings = {"pooling": "mean", "lr": 1e-4}
 """What came nearest there: for both ways of drawing it is run on all angular cells; the baseline, clipped."""
 
 
-def finalists(samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
-    """The few configurations nearest to the paper's figures, on all 18 cells of Table 1; and more for angles."""
-    for changes, (size, embedding), count in itertools.product(FINALISTS, CELLS, samples):
-        for variant in ("aux", "sparse"):
-            yield wanted("stated", variant, size, embedding, count, **changes)
-    structures = itertools.product(POOLINGS["angular"], (True, False), (3e-5, 1e-4))
-    for (pooling, final_norm, lr), size, count in itertools.product(structures, ANGLES, samples):
+def finalists(samples: Sequence[int] = (SMALL, LARGE)) -> Iterator[Wanted]:
+    """The few configurations nearest to the paper's figures, on all 18 cells of Table 1; and more for angles.
+
+    From 1M samples on, the nearest of them for tokens alone.
+    """
+    for count in samples:
+        setups, sizes = (LAST, {"token": SIZES["token"]}) if count >= LARGE else (FINALISTS, SIZES)
+        for changes, embedding in itertools.product(setups, sizes):
+            for size, variant in itertools.product(sizes[embedding], ("aux", "sparse")):
+                yield wanted("stated", variant, size, embedding, count, **changes)
+        if count < LARGE:
+            yield from _more_for_angles(count)
+
+
+def _more_for_angles(count: int) -> Iterator[Wanted]:
+    for pooling, final_norm, lr, size in itertools.product(POOLINGS["angular"], (True, False), (3e-5, 1e-4), ANGLES):
         changes = {"init": 0.02, "pooling": pooling, "final_norm": final_norm, "lr": lr}
         # a loss averaged over four numbers, where the baseline has two, is clipped as ours would be at twice the norm
         for variant, clip in (("aux", 0.0), ("aux", 2.0), ("sparse", 1.0)):
@@ -74,24 +85,27 @@ def finalists(samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
     # of angles the paper does not say that a label is drawn: both losses, weighted
     readings = (("expected", 3e-5, 0.0), ("expected", 3e-5, 2.0), ("expected", 1e-4, 0.0), ("sampled", 1e-4, 0.0))
     encoders = itertools.product(POOLINGS["angular"], (True, False), ("default", "0.02"))
-    for (pooling, final_norm, init), (draw, lr, clip), count in itertools.product(encoders, readings, samples):
+    for (pooling, final_norm, init), (draw, lr, clip) in itertools.product(encoders, readings):
         changes = {"init": init, "pooling": pooling, "final_norm": final_norm, "draw": draw, "lr": lr, "clip": clip}
         yield wanted("stated", "aux", ANGLES[0], "angular", count, **changes)
-    for size, count in itertools.product(SIZES["angular"], samples):
+    for size in SIZES["angular"]:
         for variant, more in (("aux", {}), ("aux", {"draw": "expected"}), ("sparse", {"clip": 1.0})):
             yield wanted("stated", variant, size, "angular", count, **NEAREST, **more)
     # with a small embedding at the start sums of 64 leave the plateau: on two cells first, then on all
-    starts = itertools.product((ANGLES[0], (64, 97)), (0.02, 0.1), (3e-5, 1e-4), ("sampled", "expected"))
-    for (size, lift, lr, draw), count in itertools.product(starts, samples):
+    small = itertools.product((ANGLES[0], (64, 97)), (0.02, 0.1), (3e-5, 1e-4), ("sampled", "expected"))
+    for size, lift, lr, draw in small:
         yield wanted("stated", "aux", size, "angular", count, pooling="mean", lift=lift, lr=lr, draw=draw)
-    for size, count in itertools.product(SIZES["angular"], samples):
+    for size in SIZES["angular"]:
         for lift, lr in ((0.15, 1e-4), (0.2, 1e-4), (0.15, 2e-4)):
             yield wanted("stated", "aux", size, "angular", count, pooling="mean", lift=lift, lr=lr, draw="expected")
         yield wanted("stated", "sparse", size, "angular", count, **NEAREST, lift=0.15, clip=1.0)
     # of the small weights the reading that leaves queries, keys and values as PyTorch has them
     linear = itertools.product(ANGLES, ("cls", "mean"), (3e-5, 1e-4), ("sampled", "expected"))
-    for (size, pooling, lr, draw), count in itertools.product(linear, samples):
+    for size, pooling, lr, draw in linear:
         yield wanted("stated", "aux", size, "angular", count, init=LINEAR, pooling=pooling, lr=lr, draw=draw)
+    # clipping that may serve both methods: at 1 it harms aux, and without any the baseline learns nothing
+    for size, clip, variant in itertools.product(ANGLES, (4.0, 16.0), ("expected", "sparse")):
+        yield wanted("stated", variant, size, "angular", count, **NEAREST, lift=0.15, clip=clip)
 
 
 TRAINED = {
@@ -115,7 +129,7 @@ STARTS = ("default", "0.02", LINEAR)
 
 def starts(samples: Sequence[int] = (LARGE,)) -> Iterator[Wanted]:
     """Initial weights, with dropout and without, as four of the 16 configurations have them, in what is left open."""
-    structures = itertools.product(("cls", "mean", "max"), (0.0, 1.0), STARTS, (0.0, 0.1), ("aux", "sparse"), samples)
+    structures = itertools.product(("max", "mean", "cls"), (0.0, 1.0), STARTS, (0.0, 0.1), ("aux", "sparse"), samples)
     for pooling, clip, init, dropout, variant, count in structures:
         changes = {"pooling": pooling, "clip": clip, "init": init, "dropout": dropout}
         yield wanted("stated", variant, (8, 97), "token", count, **changes)

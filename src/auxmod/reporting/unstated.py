@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,28 +58,34 @@ def finalists(place: Path) -> str:
     cells = _cells("finalists", place)
     if all(cell.ours is None for cell in cells):
         return NONE
-    groups = grouped(cells, ("changed", "method", "embedding"))
-    columns = [(method, embedding) for method in ("aux", "sparse") for embedding in wants.SIZES]
+    groups = grouped(cells, ("changed", "samples", "method", "embedding"))
+    columns = [
+        (samples, method, embedding)
+        for samples, embeddings in ((wants.SMALL, tuple(wants.SIZES)), (wants.LARGE, ("token",)))
+        for method, embedding in itertools.product(("aux", "sparse"), embeddings)
+    ]
     rows = []
-    for changed in dict.fromkeys(changed for changed, _, _ in groups):
+    for changed in dict.fromkeys(cell.facts["changed"] for cell in cells):
         whole = [groups.get((changed, *column), []) for column in columns]
         figures = [nearness(group) if len(group) >= len(wants.SIZES["angular"]) else "" for group in whole]
         rows.append((_named(changed), *figures))
-    table = markdown(
-        ("configuration", *(f"{method}, {name}" for method, name in columns)), [row for row in rows if any(row[1:])]
-    )
+    heads = (f"{method}, {name}, {amount(samples)}" for samples, method, name in columns)
+    table = markdown(("configuration", *heads), [row for row in rows if any(row[1:])])
     note = (
-        f"Cells of Table 1 at 100K samples that come within {NEAR:g} points of the paper's accuracy, and the mean "
-        "distance from it; the first seed: `auxmod table finalists`."
+        f"Cells of Table 1 that come within {NEAR:g} points of the paper's accuracy, of those run, and the mean "
+        "distance from it, by method, embedding and samples; the first seed: `auxmod table finalists`."
     )
-    return "\n\n".join((table, note, *_tried_on_angles(cells), _in_other_precision(place)))
+    parts = (table, note, *_tried_on_angles(cells), _in_other_precision(place))
+    return "\n\n".join(filter(None, parts))
 
 
-def _tried_on_angles(cells: Sequence[Cell]) -> tuple[str, str]:
+def _tried_on_angles(cells: Sequence[Cell]) -> tuple[str, ...]:
     """The best of all that was tried on one cell of angles."""
     n, q = unstated.ANGLES[0]
     here = [c for c in cells if c.facts["embedding"] == "angular" and (c.facts["n"], c.facts["q"]) == (n, q)]
     tried = sorted((c for c in here if c.facts["method"] == "aux" and c.ours), key=lambda c: -(c.ours or 0))
+    if not tried:
+        return ()
     rows = ((_named(c.facts["changed"]), f"{c.ours:.1f}") for c in tried[:SHOWN])
     note = (
         f"The {SHOWN} best of {len(tried)} configurations of `aux` on angles, N = {n}, q = {q}: match accuracy (%), "
@@ -103,7 +110,7 @@ def _in_other_precision(place: Path) -> str:
             for made in (each["provenance"],)
         )
         said.append(f"{problem(config['model']['embedding'], **config['problem'])}: {'; '.join(figures)}")
-    return f"The same run of the preset `stated`, `aux`, in two precisions: {'; '.join(said)}."
+    return f"The same run of the preset `stated`, `aux`, in two precisions: {'; '.join(said)}." if said else ""
 
 
 def _in_spread(cells: Sequence[Cell]) -> str:

@@ -74,7 +74,7 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
 """Every block made from results/: its file, what its marker says, and what makes it."""
 
 
-PICTURES = {BENCH: "", "headline": "demo", "table1a": "paper", "table1b": "paper"}
+PICTURES = {BENCH: "", "headline": "demo"} | dict.fromkeys(("table1a", "table1b", "configs", "grid"), "paper")
 """The pictures in docs/: figures of items, each in a preset; and the benchmark's."""
 
 

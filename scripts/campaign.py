@@ -78,30 +78,34 @@ def run(items: list[list[str]], program: list[str], out: Path, seconds: float, w
     waiting, running, ends = list(items), dict[subprocess.Popen[bytes], tuple[list[str], Path]](), list[int]()
     began, told = time.monotonic(), float("inf")
     killed = {-signal.SIGTERM: 130, -signal.SIGKILL: 130}  # a stop too, where one was asked for: it came before saving
-    while waiting or running:
-        if (stops or time.monotonic() - began > seconds) and told == float("inf"):
-            told = time.monotonic()
-            waiting.clear()
-            for worker in running:
-                worker.terminate()
-        while waiting and len(running) < workers:
-            words = waiting.pop(0)
-            log = out / f"{re.sub('[^a-zA-Z0-9]+', '-', ' '.join(words))}.log"
-            command = [*program, "reproduce", *words, "--results", str(out)]
-            with log.open("wb") as file:  # in a session of its own, where a terminal's Ctrl-C does not reach it
-                worker = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
-            running[worker] = words, log
-        for worker in [worker for worker in running if worker.poll() is not None]:
-            code = worker.returncode if told == float("inf") else killed.get(worker.returncode, worker.returncode)
-            ends.append(code)
-            said = {0: "done", 130: "stopped"}.get(code, f"failed, exit code {code}")
-            words, log = running.pop(worker)
-            last = log.read_text(errors="replace").strip().rpartition("\n")[2] if said.startswith("failed") else ""
-            print(f"{said}: {shlex.join(words)} ({log}){last and f': {last}'}", flush=True)
-        if time.monotonic() - told > PATIENCE:
-            for worker in running:
-                worker.kill()
-        time.sleep(0.1)
+    try:
+        while waiting or running:
+            if (stops or time.monotonic() - began > seconds) and told == float("inf"):
+                told = time.monotonic()
+                waiting.clear()
+                for worker in running:
+                    worker.terminate()
+            while waiting and len(running) < workers:
+                words = waiting.pop(0)
+                log = out / f"{re.sub('[^a-zA-Z0-9]+', '-', ' '.join(words))}.log"
+                command = [*program, "reproduce", *words, "--results", str(out)]
+                with log.open("wb") as file:  # in a session of its own, where a terminal's Ctrl-C does not reach it
+                    worker = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
+                running[worker] = words, log
+            for worker in [worker for worker in running if worker.poll() is not None]:
+                code = worker.returncode if told == float("inf") else killed.get(worker.returncode, worker.returncode)
+                ends.append(code)
+                said = {0: "done", 130: "stopped"}.get(code, f"failed, exit code {code}")
+                words, log = running.pop(worker)
+                last = log.read_text(errors="replace").strip().rpartition("\n")[2] if said.startswith("failed") else ""
+                print(f"{said}: {shlex.join(words)} ({log}){last and f': {last}'}", flush=True)
+            if time.monotonic() - told > PATIENCE:
+                for worker in running:
+                    worker.kill()
+            time.sleep(0.1)
+    finally:
+        for worker in running:  # none, but where something went wrong here
+            worker.terminate()
     return ends
 
 

@@ -70,6 +70,16 @@ def test_a_worker_that_is_stopped_before_it_can_save_has_not_failed(place: Path)
     assert (process.returncode, said) == (130, "stopped: table1a (new/table1a.log)\n")
 
 
+def test_a_campaign_that_breaks_leaves_no_worker_behind(place: Path) -> None:
+    """Here the second one's log cannot be written."""
+    (place / "new" / "gap.log").mkdir(parents=True)
+    process = campaign(place, "import time; time.sleep(2); open('went-on', 'w')", "table1a\ngap\n")
+    process.communicate(timeout=60)
+    assert process.returncode == 1
+    time.sleep(4)
+    assert not (place / "went-on").exists()
+
+
 def test_a_campaign_into_the_stored_results_copies_nothing(place: Path) -> None:
     process = campaign(place, "", "gap\n", out="results")
     process.communicate(timeout=60)

@@ -59,6 +59,11 @@ def number(text: Any) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def sigma_of(init: Any) -> float | None:
+    """The σ that an `init` names, for all weights or for linear layers; None where it names none."""
+    return number(init.removeprefix(OF_LINEAR) if isinstance(init, str) else init)
+
+
 _SHORT = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([KM])")
 
 
@@ -80,9 +85,8 @@ def _shown(value: Any) -> str:
 
 def _one_form(init: Any) -> Any:
     """0.02, "0.02" and "2e-2" are one setting, and so are linear-0.02 and linear-2e-2."""
-    before = OF_LINEAR if isinstance(init, str) and init.startswith(OF_LINEAR) else ""
-    sigma = init.removeprefix(OF_LINEAR) if before else init
-    return init if number(sigma) is None else f"{before}{float(sigma):g}"
+    sigma, before = sigma_of(init), OF_LINEAR if str(init).startswith(OF_LINEAR) else ""
+    return init if sigma is None else f"{before}{sigma:g}"
 
 
 def _coerce(name: str, value: Any, kind: Any) -> Any:

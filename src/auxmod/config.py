@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
-from auxmod.checked import OF_LINEAR, Checked, listed, number
+from auxmod.checked import OF_LINEAR, Checked, listed, sigma_of
 from auxmod.errors import require
 
 FORMAT = 1
@@ -180,7 +180,7 @@ class Model(Checked):
         )
         self._check("dropout", lambda v: 0 <= v < 1, "must lie in [0, 1)")
         self._check("lift", lambda v: v >= 0, "a standard deviation is 0 or more")
-        sigma = number(self.init.removeprefix(OF_LINEAR))
+        sigma = sigma_of(self.init)
         require(
             self.init in ("default", "cloned") or (sigma is not None and sigma > 0),
             f"--init is {self.init!r}; give default, cloned, or a σ above 0, as in 0.02 or {OF_LINEAR}0.02.",

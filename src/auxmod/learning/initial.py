@@ -24,7 +24,7 @@ import re
 import torch
 from torch import Tensor, nn
 
-from auxmod.checked import OF_LINEAR
+from auxmod.checked import OF_LINEAR, sigma_of
 from auxmod.learning.model import Encoder, Linear
 from auxmod.problem import rng
 
@@ -32,7 +32,7 @@ from auxmod.problem import rng
 @torch.no_grad()
 def initialise(encoder: Encoder, member: int, seed: int, init: str, lift: float = 0.0) -> None:
     """Fill one member's parameters, in place."""
-    sigma = None if init in ("default", "cloned") else float(init.removeprefix(OF_LINEAR))
+    sigma = sigma_of(init)
     for path, module in encoder.named_modules():
         for name, parameter in module.named_parameters(recurse=False):
             full = f"{path}.{name}".lstrip(".")

@@ -31,6 +31,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ]
     Results(Path("runs/sweep.jsonl")).append([*rows, result_row(tiny(lr=1e30), None, {}, failed="It [/] failed.")])
     Path("runs/other.jsonl").write_text('{"a": 1}\n')
+    Path("runs/bad.jsonl").write_text('{"hash": 1}\n')
     return tmp_path
 
 
@@ -47,7 +48,7 @@ def test_everything_in_the_store_is_listed(capsys: pytest.CaptureFixture[str]) -
     assert "6 of runs" in said.out
     assert "runs/demo/aux" in said.out
     assert tiny(k=4, r=0.1).hash in said.out
-    assert said.err == "Left out: Line 1 of runs/other.jsonl is not a result: name another --results file.\n"
+    assert said.err == "Left out: Line 1 of runs/bad.jsonl is not a result: name another --results file.\n"
     states = {row["name"]: row["state"] for row in listed(capsys)}
     assert states["runs/begun"] == "unfinished"
     assert states["runs/demo/aux"] == "done"
@@ -214,3 +215,15 @@ def test_wrong_use_is_a_sentence_and_removes_nothing(
     assert main(["runs", *arguments]) == 2
     assert words in capsys.readouterr().err.replace("\n", " ")
     assert sorted(store.rglob("*")) == before
+
+
+@pytest.mark.usefixtures("store")
+def test_a_run_that_is_in_two_results_files_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its figures count, whichever file comes last."""
+    one = tiny(k=4, r=0.1)
+    Results(Path("runs/z.jsonl")).append([result_row(one, None, {}, failed="It diverged.")])
+    Results(Path("runs/again.jsonl")).append([result_row(one, {"match": 0.4, "chance": 1 / 7}, {}, curve=CURVE)])
+    assert main(["runs", "show", one.hash, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["state"] == "done"
+    assert main(["runs", "compare", "--where", "state=done,r=0.1", "--json"]) == 0
+    assert [each["label"] for each in json.loads(capsys.readouterr().out)] == ["k=6", "k=4", "k=3"]

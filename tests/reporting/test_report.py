@@ -187,7 +187,8 @@ def test_the_runs_drawn_are_those_asked_for_or_the_best_of_each_method(store: Pa
 
 def test_a_store_without_results_is_a_page_too(tmp_path: Path) -> None:
     Run.create(tmp_path / "begun", tiny())
-    (tmp_path / "log.jsonl").write_text('{"tried": "<b>"}\n')
+    (tmp_path / "log.jsonl").write_text('{"hash": "<b>"}\n')
+    (tmp_path / "other.jsonl").write_text('{"tried": "<b>"}\n')
     page, entries = report.page(tmp_path)
     assert "No run in this store is finished yet." in page
     assert "10 of 10 tables" in page

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import functools
 import operator
+import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from auxmod.checked import longhand, number
 from auxmod.errors import UserError, require
-from auxmod.experiments.store import Run, read_results
+from auxmod.experiments.store import Run, holds_results, read_results, supersedes
 from auxmod.experiments.trusted import configuration
-from auxmod.files import CONFIG, METRICS
+from auxmod.files import CONFIG, RESULT
 from auxmod.settings import flatten
 
 FIGURES = ("match", "chance", "validation", "seconds")
@@ -65,23 +66,46 @@ def measured(points: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
     return [(point["step"], point["accuracy"]) for point in points if point.get("accuracy") is not None]
 
 
+def places(store: Path) -> list[Path]:
+    """The run directories and results files of a store, at any depth."""
+    if store.is_file() or (store / CONFIG).is_file():
+        return [store]
+    found: list[Path] = []
+    for here, below, names in os.walk(store):
+        below[:] = [name for name in below if not name.startswith(".")]  # such as one just being made
+        found += [Path(here)] * (CONFIG in names or RESULT in names)  # one may be lost, which is then said
+        found += [path for name in names if name.endswith(".jsonl") and holds_results(path := Path(here, name))]
+    return sorted(found)
+
+
 def find(store: Path) -> tuple[list[Entry], list[str]]:
     """What is in a directory or results file, and a sentence for each thing in it that cannot be read."""
     require(store.exists(), f"There is no store {store}: name a directory of runs or a results file.")
-    if store.is_file():
-        return [Entry(store, row) for row in read_results(store)], []
-    if (store / CONFIG).is_file():
-        return [read_run(store)], []
     entries: list[Entry] = []
     notes: list[str] = []
-    files = (path for path in store.rglob("*.jsonl") if path.name != METRICS)
-    runs = (path.parent for path in store.rglob(CONFIG) if not path.parent.name.startswith("."))  # one just being made
-    for path in sorted([*runs, *files]):
+    for path in places(store):
         try:
-            entries += find(path)[0]
+            entries += [read_run(path)] if path.is_dir() else [Entry(path, row) for row in read_results(path)]
         except UserError as error:
+            if path == store:
+                raise
             notes.append(str(error))
-    return entries, notes
+    return once(entries, lambda entry: entry.name), notes
+
+
+def once(entries: Iterable[Entry], key: Callable[[Entry], str]) -> list[Entry]:
+    """Of those that are alike by a key, the one that counts."""
+    kept: dict[str, Entry] = {}
+    for entry in entries:
+        known = kept.get(key(entry))
+        if supersedes(entry.row, known.row if known else None):
+            kept[key(entry)] = entry
+    return list(kept.values())
+
+
+def by_hash(entry: Entry) -> str:
+    """The run itself, wherever it is kept."""
+    return str(entry.row["hash"])
 
 
 def read_run(path: Path) -> Entry:
@@ -102,10 +126,11 @@ def lookup(store: Path, name: str) -> Entry:
         if (path / CONFIG).is_file():
             return read_run(path)
     entries = find(store)[0] if store.exists() else []
-    found = {entry.row["hash"]: entry for entry in entries if entry.row["hash"].startswith(name)}
+    found = once((entry for entry in entries if by_hash(entry).startswith(name)), by_hash)
     require(bool(found), f"There is no run {name!r}: it is neither a directory nor the hash of a run in {store}.")
-    require(len(found) == 1, f"{name!r} may be any of {', '.join(sorted(found)[:5])}: give more of the hash.")
-    return next(iter(found.values()))
+    hashes = sorted(map(by_hash, found))
+    require(len(found) == 1, f"{name!r} may be any of {', '.join(hashes[:5])}: give more of the hash.")
+    return found[0]
 
 
 def conditions(where: str | None) -> list[tuple[str, str, str]]:

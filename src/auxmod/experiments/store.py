@@ -305,13 +305,16 @@ def supersedes(row: Mapping[str, Any], known: Mapping[str, Any] | None) -> bool:
 
 
 def holds_results(path: Path) -> bool:
-    """Whether a `.jsonl` file is one of results, if perhaps a damaged one, and not a log of other things."""
+    """Whether a `.jsonl` file is one of results, if perhaps a damaged one, and not a log of other things.
+
+    Rows with a `tag` are of trials, some of whose runs have results of their own.
+    """
     try:
         with open(path, "rb") as file:
             row = parse(file.readline())
     except (OSError, ValueError):
         return path.name != METRICS
-    return isinstance(row, dict) and not row.keys().isdisjoint(("config", "hash"))
+    return isinstance(row, dict) and not row.keys().isdisjoint(("config", "hash")) and "tag" not in row
 
 
 def rows_of(configs: Iterable[RunConfig], path: Path) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from typing import Any
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments import catalogue
-from auxmod.experiments.store import holds_results, read_results, supersedes
+from auxmod.experiments.store import read_results, supersedes
 from auxmod.files import RESULT
 
 Row = Mapping[str, Any]
@@ -59,10 +59,8 @@ def read(path: Path | None = None) -> Index:
 
 def _sources(place: Path) -> list[Path]:
     """Results files and finished runs, in the order of their names; logs of other things are passed over."""
-    if not place.is_dir():
-        return [place] if place.exists() else []
-    files = (path for path in place.glob("*.jsonl") if path.is_file() and holds_results(path))
-    return sorted([*files, *(result.parent for result in place.glob(f"**/{RESULT}"))])
+    found = catalogue.places(place) if place.exists() else []
+    return [path for path in found if path.is_file() or (path / RESULT).is_file()]
 
 
 def _rows(source: Path) -> Sequence[Row]:

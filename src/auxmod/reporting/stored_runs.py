@@ -13,7 +13,6 @@ from typing import Any
 
 from auxmod.experiments import catalogue
 from auxmod.experiments.catalogue import Entry
-from auxmod.experiments.store import supersedes
 
 MOST = 6
 """Runs that are drawn at first."""
@@ -27,12 +26,7 @@ PAIR = {"k", "r", "moduli", "weights", "seed", "method"}
 def read(store: Path) -> tuple[list[Entry], list[str]]:
     """The runs of a store, each once, the best first; and a sentence for each thing in it that cannot be read."""
     found, notes = catalogue.find(store)
-    once: dict[str, Entry] = {}
-    for entry in found:
-        known = once.get(entry.row["hash"])
-        if supersedes(entry.row, known.row if known else None):
-            once[entry.row["hash"]] = entry
-    return catalogue.arrange(list(once.values()), "match"), notes
+    return catalogue.arrange(catalogue.once(found, catalogue.by_hash), "match"), notes
 
 
 # ---- for the page's script ----------------------------------------------------------------------------------

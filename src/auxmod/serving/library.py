@@ -107,7 +107,7 @@ class Library:
 
     def _update(self) -> None:
         found, notes, sweeps = dict[str, Item](), list[str](), list[dict[str, Any]]()
-        places = _places(self.store)
+        places = catalogue.places(self.store)
         for path in places:
             items = self._items(path)
             if isinstance(items, str):
@@ -224,18 +224,6 @@ def _log(path: Path) -> tuple[int, dict[str, list[dict[str, Any]]]]:
         return int(log["step"]), dict(zip(log["members"], log["curves"], strict=True))
     except UNREADABLE:  # not saved yet, or not whole
         return 0, {}
-
-
-def _places(store: Path) -> list[Path]:
-    """The run directories and results files of a store."""
-    if store.is_file() or (store / CONFIG).is_file():
-        return [store]
-    found: list[Path] = []
-    for directory, _, files in os.walk(store):
-        if CONFIG in files:
-            found.append(Path(directory))
-        found += [Path(directory, name) for name in files if name.endswith(".jsonl") and name != METRICS]
-    return sorted(found)
 
 
 def _signature(path: Path) -> Signature:

@@ -89,7 +89,7 @@ def run(items: list[list[str]], program: list[str], out: Path, seconds: float, w
                 words = waiting.pop(0)
                 log = out / f"{re.sub('[^a-zA-Z0-9]+', '-', ' '.join(words))}.log"
                 command = [*program, "reproduce", *words, "--results", str(out)]
-                with log.open("wb") as file:  # in a session of its own, where a terminal's Ctrl-C does not reach it
+                with log.open("ab") as file:  # in a session of its own, where a terminal's Ctrl-C does not reach it
                     worker = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
                 running[worker] = words, log
             for worker in [worker for worker in running if worker.poll() is not None]:

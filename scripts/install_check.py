@@ -50,7 +50,7 @@ def link_core(python: Path) -> list[str]:
 
 
 def build(place: Path) -> tuple[Path, Path]:
-    """The wheel and the sdist, made from a copy of what git knows and what it does not ignore."""
+    """The wheel and the sdist, made from what git knows and what it does not ignore."""
     python = environment(place / "builder")
     sh(python, "-m", "pip", "install", "--quiet", "hatchling", cwd=place, check=True)
     sh(python, "-m", "hatchling", "build", "-d", place / "dist", cwd=ROOT, check=True)

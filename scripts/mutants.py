@@ -170,7 +170,6 @@ def main() -> int:
         shutil.copytree(
             ROOT, tree, ignore=shutil.ignore_patterns(".*", "runs", "carry", "__pycache__", "build", "dist")
         )
-        shutil.copy(ROOT / "pyproject.toml", tree)
         conftest = tree / "tests" / "conftest.py"  # which case fails does not matter: no shrinking
         quick = "derandomize=True, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate]"
         conftest.write_text(conftest.read_text().replace("derandomize=True", quick))

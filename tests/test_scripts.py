@@ -64,6 +64,12 @@ def test_a_campaign_lets_all_save_and_begins_no_more(place: Path, asked: signal.
     assert not (place / "new" / "configs.log").exists()
 
 
+def test_what_workers_printed_is_kept_where_a_campaign_goes_on(place: Path) -> None:
+    for _ in range(2):
+        campaign(place, "print('said')", "gap\n").communicate(timeout=60)
+    assert (place / "new" / "gap.log").read_text() == "said\nsaid\n"
+
+
 def test_a_worker_that_is_stopped_before_it_can_save_has_not_failed(place: Path) -> None:
     process = campaign(place, "import time; time.sleep(30)", "table1a\n", "--seconds", "0.5")
     said, _ = process.communicate(timeout=20)

@@ -78,6 +78,7 @@ def test_flatten_undoes_build(run: RunConfig) -> None:
         ({"r": float("nan")}, "--r is nan"),
         ({"method": "naive", "k": 3}, "--k and --r belong to --method aux"),
         ({"k": 3, "moduli": (1, 3), "method": "aux"}, "not both"),
+        ({"k": 3, "r": 0.4, "weights": (0.5, 0.5)}, "Give either --r or --weights, not both"),
         ({"moduli": 3}, "--moduli is 3"),
         ({"moduli": ()}, "--moduli is ()"),
         ({"method": "custom"}, "--method custom needs --moduli"),

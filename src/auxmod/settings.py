@@ -123,6 +123,7 @@ def resolve_method(
         )
         values: dict[str, Any] = {"moduli": moduli, "weights": (1 / len(moduli),) * len(moduli)}
     elif name == "aux":
+        require(r is None or weights is None, "Give either --r or --weights, not both.")
         values = _aux(4 if k is None else k, 0.3 if r is None else r)
     elif name == "ladder":
         values = _ladder(n)

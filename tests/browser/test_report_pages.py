@@ -53,7 +53,7 @@ def see_all_charts(page: Any) -> None:
 
 def test_the_report_is_drawn_without_complaint(page: Any, address: str, complaints: list[str]) -> None:
     page.goto(address)
-    assert "beats sparse training" in page.locator("h1").inner_text()
+    assert "ahead of sparse training" in page.locator("h1").inner_text()
     assert page.locator("details[open] table tbody tr").count() >= 18
     see_all_charts(page)
     assert page.locator("#wraps .scatterlayer .trace").count() == page.locator("#legend li").count() > 1

@@ -2,6 +2,9 @@
 
 import io
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -238,3 +241,10 @@ def test_a_lost_gpu_is_a_sentence(
     said = capsys.readouterr().err
     assert said.startswith("Error: The GPU failed (CUDA error: unspecified launch failure). What was saved is kept:")
     assert len(said.splitlines()) == 1
+
+
+def test_a_terminal_without_our_characters_gets_others() -> None:
+    command = [sys.executable, "-m", "auxmod", "theory", "--n", "4", "--q", "7"]
+    done = subprocess.run(command, env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"1?q" in done.stdout

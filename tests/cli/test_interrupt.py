@@ -68,7 +68,7 @@ def test_interrupted_it_saves_exits_with_130_and_goes_on(
     assert process.returncode == 130
     assert out == ""
     assert error.startswith("Stopped at step ")
-    assert error.endswith("--resume goes on from there.\n")
+    assert error.endswith(f". To go on: auxmod train --resume --out {tmp_path / 'run'}.\n")
     stopped = int(error.split()[3].replace(",", ""))
     last = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])
     assert last["step"] == stopped >= 20

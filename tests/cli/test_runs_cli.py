@@ -227,3 +227,18 @@ def test_a_run_that_is_in_two_results_files_is_one(capsys: pytest.CaptureFixture
     assert json.loads(capsys.readouterr().out)["state"] == "done"
     assert main(["runs", "compare", "--where", "state=done,r=0.1", "--json"]) == 0
     assert [each["label"] for each in json.loads(capsys.readouterr().out)] == ["k=6", "k=4", "k=3"]
+
+
+@pytest.mark.usefixtures("store")
+def test_a_run_can_be_removed_from_within(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Path("runs/demo/aux").resolve()
+    monkeypatch.chdir(here)
+    assert main(["runs", "rm", ".", "--yes"]) == 0
+    assert not here.exists()
+
+
+@pytest.mark.usefixtures("store")
+def test_what_has_no_figure_is_left_out_by_every_condition_on_it(capsys: pytest.CaptureFixture[str]) -> None:
+    for where in ("match!=1", "match<1", "match>0"):
+        assert {row["state"] for row in listed(capsys, "--where", where)} == {"done"}
+    assert {row["state"] for row in listed(capsys, "--where", "match=none")} == {"failed", "unfinished"}

@@ -36,7 +36,9 @@ def test_it_searches_shows_draws_and_is_done_when_asked_again(
     assert re.search(r"The choice: --k [345] --r 0\.\d+", said.out)
     assert "Which settings mattered" in said.out
     assert "10 cells of N = 4, angular, 60 samples: steps 0 to 6." in said.err
-    assert sorted(path.name for path in Path("plots").iterdir()) == ["history.png", "importance.png"]
+    pictures = sorted(path.name for path in Path("plots").iterdir())
+    assert [name.partition("-")[0] for name in pictures] == ["history", "importance"]
+    assert len({name.partition("-")[2] for name in pictures}) == 1  # the study's name
     assert Path("runs/search.db").is_file()
     rows = read_results(Path("runs/search.jsonl"))
     assert len(rows) == 10
@@ -131,6 +133,7 @@ def test_a_budget_that_pays_no_run_is_named_and_not_the_trials_it_would_pay(
         (["--members", "0"], "--members is 0"),
         (["--budget", "0"], r"--budget is 0\.0"),
         (["--budget", "inf"], "--budget is inf"),
+        (["--budget", "1e308"], r"--budget is 1e\+308"),
         (["--trials", "2.5"], r"'2\.5' is not a whole number"),
         (["--rungs", "half"], "--rungs is 'half'"),
         (["--rungs", "2"], "--rungs are shares"),

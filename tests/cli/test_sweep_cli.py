@@ -322,7 +322,7 @@ def test_interrupted_while_the_longer_run_is_measured_it_does_not_wait(
     monkeypatch.setattr(Ensemble, "evaluate", interrupted)
     command = ["grid", *flags(epochs="1", k="3", r="0.2"), "--quiet", "--then-samples", "80", "--out", "longer"]
     assert main(command) == 130
-    assert "the model is saved, and --resume measures it again" in capsys.readouterr().err
+    assert "the model is saved. To go on: auxmod train --resume --out longer." in capsys.readouterr().err
     assert Path("longer/model.safetensors").exists()
 
 

@@ -58,6 +58,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained: Path) -> Pat
     Path("bad.toml").write_text("n = \n")
     Path("unknown.toml").write_text("n = 4\ncolour = 'red'\n")
     Path("odd.toml").write_text("r = 'half'\n")
+    Path("part.toml").write_text("[colours]\nn = 4\n")
     Path("deep.toml").write_text("r = " + 5000 * "[")
     return tmp_path
 
@@ -114,9 +115,9 @@ WRONG: list[tuple[list[str], str]] = [
     (["train", "--resume", "--out", "done"], "done is a finished run: there is nothing to resume"),
     (
         ["train", "--resume", "--out", "unfinished", "--lr", "1"],
-        "settings from unfinished; leave out: lr",
+        "settings from unfinished; leave out, also of the environment: lr",
     ),
-    (["train", "--resume", "--out", "unfinished", "--preset", "demo"], "leave out: preset"),
+    (["train", "--resume", "--out", "unfinished", "--preset", "demo"], "also of the environment: preset"),
     (["train", "--resume", "--out", "pretrained"], "holds a model but no training state to go on from"),
     (["train", "--resume"], "--resume needs --out"),
     (["predict", "done", "1", "2", "3", "1.5"], "The inputs must be whole numbers; these are 1 2 3 1.5"),
@@ -139,6 +140,7 @@ WRONG: list[tuple[list[str], str]] = [
     (train("--config", "none.toml"), "--config none.toml cannot be read"),
     (train("--config", "unknown.toml"), "There is no setting 'colour'"),
     (train("--config", "odd.toml"), "--r is half"),
+    (train("--config", "part.toml"), "--config part.toml: there is no part [colours]; known are problem"),
     (train("--config", "deep.toml"), "--config deep.toml cannot be read"),
     (train("--colour", "red"), "Unknown option: --colour"),
     (train("surplus"), "Unused Tokens: ['surplus']"),

@@ -73,6 +73,7 @@ def test_a_torn_last_line_is_taken_out_and_a_whole_one_kept(tmp_path: Path) -> N
     ("line", "words"),
     [
         ("junk", "Line 2 of .* is not JSON"),
+        ("a note without its end", "Line 2 of .* is not JSON"),
         ("[1]", "Line 2 of .* is not a result"),
         ('{"hash": "a", "config": {"format": 1}}', "Line 2 of .* is not a result"),
         ('{"hash": "a", "config": {"format": 7}, "scores": {}}', "Line 2 of .* has format 7; .* reads format 1"),
@@ -82,7 +83,7 @@ def test_a_line_that_is_none_is_named_and_nothing_is_written(tmp_path: Path, lin
     path = tmp_path / "r.jsonl"
     append_result(path, row(0))
     with open(path, "a") as file:
-        file.write(line + "\n")
+        file.write(line + "\n" * ("without its end" not in line))
     before = path.read_bytes()
     for attempt in (lambda: read_results(path), lambda: append_result(path, row(1))):
         with pytest.raises(UserError, match=words):

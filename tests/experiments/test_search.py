@@ -33,10 +33,11 @@ pytestmark = pytest.mark.usefixtures("quick_halving")
 
 
 def run(place: Path, space: Space, how: Plan, most: int | None = None, **options: Any) -> tuple[list[Any], Any]:
-    """Search, as far as ``most`` events; what happened, and what came out."""
+    """Search, as far as ``most`` events, and until only others train; what happened, and what came out."""
     with opened(f"sqlite:///{place}/s.db", "s", space) as study:
         running = run_search(study, space, place / "r.jsonl", CPU, how, **options)
-        events = list(itertools.islice(running, most))
+        here = itertools.takewhile(lambda event: not getattr(event, "elsewhere", 0), running)
+        events = list(itertools.islice(here, most))
         running.close()  # type: ignore[attr-defined]
         return events, summary(study)
 
@@ -332,3 +333,22 @@ def test_importances_need_some_whole_trials(tmp_path: Path) -> None:
     assert sum(found["importances"].values()) == pytest.approx(1)
     assert set(found["importances"]) == {"k", "r", "lr"}
     assert run(tmp_path, parse_space(GIVEN | {"epochs": 1}), how)[1]["trials"] == found["trials"]
+
+
+def test_a_second_search_waits_for_what_another_process_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "POLL_SECONDS", 0.0)
+    space, how = parse_space(GIVEN), Plan(trials=2, members=2)
+    with opened(f"sqlite:///{tmp_path}/s.db", "s", space) as study:
+        first, second = (run_search(study, space, tmp_path / "r.jsonl", CPU, how) for _ in range(2))
+        next(event for event in first if isinstance(event, Started))
+        assert [event.elsewhere for event in itertools.islice(second, 3)] == [2, 2, 2]  # type: ignore[union-attr]
+        assert len(list(first)) > 2
+        (last,) = second
+        assert (last.done, last.elsewhere) == (2, 0)  # type: ignore[union-attr]
+
+
+def test_what_is_left_of_a_budget_is_no_more_than_it_pays(tmp_path: Path) -> None:
+    events, _ = run(tmp_path, parse_space(GIVEN), Plan(trials=50, members=3, budget=3, rungs=()))
+    first, last = (event.work_left for event in (events[0], events[-1]))
+    assert first > 0 == last
+    assert first == pytest.approx(3 * search.work(search.examples(parse_space(GIVEN), CPU)[0]), rel=0.5)

@@ -71,7 +71,7 @@ def test_asked_to_stop_it_saves_and_goes_on(
 ) -> None:
     run = Run.create(tmp_path / "run", config)
     seen: list[Any] = []
-    with pytest.raises(Interrupted, match=f"Stopped at step {after} of 18; --resume"):
+    with pytest.raises(Interrupted, match=f"Stopped at step {after} of 18. To go on: auxmod train --resume"):
         seen.extend(train_run(run, CPU, stopping=lambda: len(seen) >= after - 1))
     assert len(run.curve()) == after
     first = next(iter(train_run(Run.open(run.path), CPU, resume=True)))
@@ -103,7 +103,7 @@ def test_a_finished_run_leaves_all_its_files(tmp_path: Path, config: RunConfig) 
 def test_asked_to_stop_at_any_moment_it_stops_only_where_it_has_saved(tmp_path: Path, config: RunConfig) -> None:
     """Ctrl-C comes between two looks at whether it was pressed."""
     run, asked = Run.create(tmp_path / "run", config), iter((False,))
-    with pytest.raises(Interrupted, match="Stopped at step 2 of 18; --resume goes on from there"):
+    with pytest.raises(Interrupted, match=r"Stopped at step 2 of 18\. To go on: auxmod train --resume --out /"):
         complete(run, checkpoint_every=100, stopping=lambda: next(asked, True))
     first = next(train_run(run, CPU, resume=True))
     assert isinstance(first, Progress)

@@ -64,3 +64,10 @@ def test_choices_become_settings_of_their_own_type() -> None:
     assert as_setting("r", 0.1 + 0.2) == 0.3
     assert as_setting("bias", True) is True
     assert space.name == parse_space({"r": "0.3", "init": "0.01:0.1", "moduli": "1,2,4;1,8"}).name
+
+
+@pytest.mark.parametrize(("name", "text"), [("moduli", "1,1234567;1,3"), ("weights", "0.33333333,0.66666667;0.5,0.5")])
+def test_lists_are_searched_as_they_were_typed(name: str, text: str) -> None:
+    space = parse_space({"n": 4, "q": 7, "moduli": "1,2", name: text})
+    first, *_ = space.searched[name]
+    assert as_setting(name, first) == tuple(map(float, text.split(";")[0].split(",")))

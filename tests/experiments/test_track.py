@@ -32,7 +32,7 @@ def test_a_run_is_told_as_it_goes(tmp_path: Path, told: tuple[str, list[tuple[An
     assert main(["train", *flags(), "--out", str(tmp_path / "run"), "--track", name, "--quiet"]) == 0
     run = Run.open(tmp_path / "run")
     first, *logged, last, end = heard
-    assert first[:3] == ("init", "auxmod", "run")
+    assert first[:3] == ("init", "auxmod", f"run-{run.config.hash[:6]}")
     assert first[3]["n"] == 4
     points = [{"step": step, **values} for _, step, values in logged]
     assert points == run.curve()

@@ -73,7 +73,6 @@ def test_an_open_precision_counts_as_half() -> None:
     assert cost.member_bytes(config) == cost.member_bytes(config, "fp16") < cost.member_bytes(config, "fp32")
 
 
-def test_work_is_all_steps_and_seconds_are_work_over_rate() -> None:
+def test_work_is_all_steps() -> None:
     config = build(samples=1000, batch=250, epochs=3)
     assert cost.work(config) == 12 * cost.step_flops(config)
-    assert cost.seconds(config, 1e12) == pytest.approx(12 * cost.step_flops(config) / 1e12)

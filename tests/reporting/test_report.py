@@ -48,7 +48,9 @@ def test_the_tables_hold_the_stores_figures(store: Path, page: str) -> None:
     assert f">{sum(means) / 3:.1f} ± " in page
     assert "45 of 45 run" in page
     assert "0 of 128 run" in page
-    assert re.search(r"In the paper’s setup, the auxiliary modulus beats sparse training in \d+ of 18 settings", page)
+    assert re.search(
+        r"In the paper’s setup, the auxiliary modulus is ahead of sparse training in \d+ of 18 settings", page
+    )
     # Table 1b, two methods at q = 257 and two τ of Table 2, the baseline and one grid of Table 3
     assert f"figures of the paper’s tables, in 2 presets, run</dt><dd>{36 + 12 + 2 * 9 + 1} of " in page
 
@@ -64,12 +66,16 @@ def test_the_headline_is_of_the_preset_with_most_settings_and_of_the_methods_bes
         return report.headline([report.tables.build("table1b", preset, stored) for preset in report.PRESETS], [])
 
     assert headline(rows) == (
-        "With each method at its best, the auxiliary modulus beats sparse training in 1 of 1 settings of the paper’s "
-        "Table 1, by 30.0 points of match accuracy on average."
+        "With each method at its best, the auxiliary modulus is ahead of sparse training in 1 of 1 settings of the "
+        "paper’s Table 1 and level in 0, by 30.0 points of match accuracy on average."
     )
     for variant in ("aux", "sparse"):
-        rows.append(made_up.row(wants.wanted("paper", variant, (64, 433), "angular", 100_000).run, 0.4))
-    assert headline(rows).startswith("In the paper’s setup, the auxiliary modulus beats sparse training in 1 of 2")
+        match = 0.4 + 0.005 * (variant == "aux")  # half a point is no difference
+        rows.append(made_up.row(wants.wanted("paper", variant, (64, 433), "angular", 100_000).run, match))
+    assert headline(rows).startswith(
+        "In the paper’s setup, the auxiliary modulus is ahead of sparse training in 1 of 2"
+    )
+    assert "and level in 1, by" in headline(rows)
 
 
 def with_seed(run: Any, seed: int) -> Any:
@@ -195,6 +201,17 @@ def test_a_store_without_results_is_a_page_too(tmp_path: Path) -> None:
     assert "figures of the paper’s tables" not in page
     assert "1 left out" in page
     assert len(entries) == 1
+
+
+@pytest.mark.parametrize(
+    "content", ["{", "[]", '{"rows": [], "provenance": {}}', '{"rows": [{"n": 8}], "provenance": 1}']
+)
+def test_what_is_called_a_benchmark_and_is_none_is_left_out(tmp_path: Path, content: str) -> None:
+    Run.create(tmp_path / "begun", tiny())
+    (tmp_path / "bench-mine.json").write_text(content)
+    page, _ = report.page(tmp_path)
+    assert "1 left out" in page
+    assert "bench-mine.json" in page
 
 
 @pytest.mark.slow

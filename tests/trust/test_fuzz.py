@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import made_up
-from auxmod.cli.options import _read_toml, numbers
+from auxmod.cli.options import given_axes, numbers
 from auxmod.config import GROUPS, Problem, RunConfig
 from auxmod.errors import UserError
 from auxmod.experiments import catalogue
@@ -113,7 +113,7 @@ def test_a_file_of_settings_is_read_or_a_sentence(tmp_path: Path, text: str) -> 
     path = tmp_path / "settings.toml"
     path.write_text(text)
     try:
-        assert isinstance(_read_toml(path), dict)
+        assert isinstance(given_axes(None, path), dict)
     except UserError as error:
         refused(error, "settings.toml")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import sys
 import warnings
@@ -47,6 +48,9 @@ app["--help"].group = app["--version"].group = Group.create_ordered("Options")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; exit 0 done, 1 failed, 2 wrong use, 130 interrupted after saving, 141 nobody reads on."""
     warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # τ and − where a terminal has no such characters
     tokens = sys.argv[1:] if arguments is None else list(arguments)
     try:
         app(tokens, exit_on_error=False, print_error=False)

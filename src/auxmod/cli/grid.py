@@ -13,7 +13,7 @@ from rich.text import Text
 
 from auxmod.checked import flag
 from auxmod.cli.display import console, percent, print_json, titled
-from auxmod.cli.options import RUN, WHOLE, SweepFlags, given_axes
+from auxmod.cli.options import RUN, WHOLE, GridFlags, given_axes
 from auxmod.cli.sweep import Common, CommonFlags, runs_of
 from auxmod.cli.train import default_path, scores_table, watch_run
 from auxmod.config import RunConfig
@@ -27,7 +27,7 @@ Pair = tuple[int, float]
 
 
 def grid(
-    flags: Annotated[SweepFlags | None, Parameter(name="*")] = None,
+    flags: Annotated[GridFlags | None, Parameter(name="*")] = None,
     *,
     then_samples: Annotated[
         int | None, WHOLE, Parameter(help="Train a run of its own with the choice, on so many samples.", group=RUN)

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import inspect
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin, get_type_hints
 
@@ -21,14 +21,16 @@ from auxmod import config as config_module
 from auxmod.checked import longhand, number
 from auxmod.config import GROUPS
 from auxmod.errors import require
+from auxmod.experiments.presets import GRID
+from auxmod.experiments.ranges import flat
 from auxmod.files import read_toml
 from auxmod.settings import ADAMW_RATE, AUTO
 
 HIDDEN = {"data_sha256"}
 """Fields that are worked out, never given."""
 _EXTRA = (
-    ("k", int, "method", "The auxiliary modulus is K·q, for --method aux.", "4"),
-    ("r", float, "method", "The weight of the auxiliary modulus, for --method aux.", "0.3"),
+    ("k", int, "method", "The auxiliary modulus is K·q, for --method aux.", "4, or as the preset has it"),
+    ("r", float, "method", "The weight of the auxiliary modulus, for --method aux.", "0.3, or as the preset has it"),
     ("seed", int, "training", "Data, initial weights, order and draws all follow from it.", "0"),
 )
 _PANELS = {name: Group.create_ordered(name.capitalize()) for name in (*GROUPS, "run")}
@@ -87,14 +89,20 @@ def _settings() -> Iterator[tuple[str, Any, str, str, str]]:
         yield from (extra for extra in _EXTRA if extra[2] == group)
 
 
-def make_flags(name: str, *, text: bool = False, groups: Sequence[str] = tuple(GROUPS)) -> type:
-    """A flag for each setting, of its own type; or as text, where it may be a list or a range of values."""
+def make_flags(
+    name: str, *, text: bool = False, groups: Sequence[str] = tuple(GROUPS), defaults: Mapping[str, str] | None = None
+) -> type:
+    """A flag for each setting, of its own type; or as text, where it may be a list or a range of values.
+
+    ``defaults`` are a command's own, for its help.
+    """
     fields: list[tuple[str, Any, Any]] = []
     for setting, kind, group, doc, default in _settings():
         if group not in groups:
             continue
         env = f"AUXMOD_{setting.upper()}"
-        parameter = Parameter(help=doc, group=_PANELS[group], show_default=default or False, env_var=env)
+        shown = (defaults or {}).get(setting, default)
+        parameter = Parameter(help=doc, group=_PANELS[group], show_default=shown or False, env_var=env)
         hint = str if text or get_origin(kind) is tuple else kind  # a list is typed as text, 1,2,4
         kinds = (WHOLE, parameter) if hint is int else (parameter,)
         fields.append((setting, Annotated[hint | None, *kinds], dataclasses.field(default=None)))
@@ -106,9 +114,11 @@ def make_flags(name: str, *, text: bool = False, groups: Sequence[str] = tuple(G
 if TYPE_CHECKING:
     RunFlags = Any
     SweepFlags = Any
+    GridFlags = Any
     ModelFlags = Any
 else:
     RunFlags, SweepFlags = make_flags("RunFlags"), make_flags("SweepFlags", text=True)
+    GridFlags = make_flags("GridFlags", text=True, defaults=GRID | {"method": "aux"})
     ModelFlags = make_flags("ModelFlags", groups=("model",))
 
 _PRESET_HELP = (
@@ -141,7 +151,7 @@ Quiet = Annotated[bool, SWITCH, Parameter(help="No progress.", group=RUN)]
 def given_axes(flags: Any, file: Path | None = None) -> dict[str, Any]:
     """What the user said of each setting, as it was said: where that is text, a value, a list or a range."""
     said = {} if flags is None else {k: v for k, v in vars(flags).items() if v is not None}
-    return (_read_toml(file) if file else {}) | said
+    return (flat(read_toml(file, "--config"), f"--config {file}") if file else {}) | said
 
 
 def given_settings(flags: Any, file: Path | None) -> dict[str, Any]:
@@ -171,11 +181,3 @@ def whole_numbers(text: str | None, flag: str) -> tuple[int, ...]:
     sentence = f"{flag} is {text!r}, but must be whole numbers of at least 1, such as {flag} 8,16 (100K is 100,000)."
     require(all(value is not None and value == int(value) >= 1 for value in values), sentence)
     return tuple(int(value) for value in values if value is not None)
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    """A file's settings; [problem], [method], … tables are optional."""
-    flat: dict[str, Any] = {}
-    for name, value in read_toml(path, "--config").items():
-        flat |= value if isinstance(value, dict) else {name: value}
-    return flat

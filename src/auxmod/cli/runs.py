@@ -102,6 +102,7 @@ def rm(
 
 
 def _removable(path: Path) -> Run:
+    path = path if path.name not in ("", "..") else path.resolve()  # a directory cannot be removed by the name of `.`
     run = Run.open(path)
     require(not path.is_symlink(), f"{path} is a link: name the run's own directory.")
     _ = run.config  # a configuration of ours, or a sentence

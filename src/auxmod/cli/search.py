@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from auxmod.experiments.search import Plan
 
 DEFAULT_RESULTS, DEFAULT_STORAGE = Path("runs/search.jsonl"), "sqlite:///runs/search.db"
-HISTORY = "history.png"
 SHOWN = 10
 """How many trials the table has."""
 _TRIALS = "Trials in the study when it is done. [default: 48, or as many as the budget pays]"
@@ -69,7 +69,7 @@ def search(
     space = parse_space(given_axes(flags, config), preset)
     if plots:
         require(not plots.is_file(), f"--plots {plots} is a file: name a directory.")
-        check_name(plots / HISTORY)
+        check_name(plots / "history.png")
     has_optuna = importlib.util.find_spec("optuna") is not None
     require(has_optuna, "Searching needs Optuna: install it with pip install 'auxmod[search]'.")
     from auxmod.experiments.search import examples, run_search
@@ -95,19 +95,22 @@ def search(
 
 
 def _plan(trials: int | None, budget: float | None, members: int, rungs: str, seed: int) -> Plan:
-    from auxmod.experiments.search import Plan
+    from auxmod.experiments.search import MOST, Plan
 
     shares, pays = () if rungs == "none" else numbers(rungs, "--rungs"), number(budget)
     if trials is None:
-        trials = 48 if pays is None else int(10 * pays)
+        trials = 48 if pays is None else int(10 * min(pays, MOST))
     return Plan(trials=trials, members=members, budget=budget, seed=seed, rungs=shares)
 
 
 def _draw(found: Mapping[str, Any], place: Path) -> None:
     from auxmod.reporting.search_figures import history_figure, importance_figure
 
-    save(history_figure(found["trials"]), place / HISTORY, flag="--plots")
-    save(importance_figure(found["importances"]), place / "importance.png", flag="--plots")
+    study = re.sub(
+        r"[^\w.-]+", "-", found["study"]
+    )  # in the pictures' names: no other search, and no one else, has them
+    save(history_figure(found["trials"]), place / f"history-{study}.png", flag="--plots")
+    save(importance_figure(found["importances"]), place / f"importance-{study}.png", flag="--plots")
 
 
 def _show(found: Mapping[str, Any]) -> None:

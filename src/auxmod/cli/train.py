@@ -77,7 +77,8 @@ def _resumed(out: Path | None, said: dict[str, Any]) -> Run:
     assert out is not None
     require(
         not said,
-        f"--resume takes the run's own settings from {out}; leave out: {', '.join(sorted(said))}.",
+        f"--resume takes the run's own settings from {out}; leave out, also of the environment: "
+        f"{', '.join(sorted(said))}.",
     )
     run = Run.open(out)
     require(run.result is None, f"{out} is a finished run: there is nothing to resume.")
@@ -110,14 +111,14 @@ def watch_run(run: Run, device: Any, quiet: bool, *, start: Start | None = None,
     with (
         stop_when_asked() as stopping,
         Bars(quiet) as bars,
-        tracked(start, run.path.name, flatten(run.config)) as tell,
+        tracked(start, f"{run.path.name}-{run.config.hash[:6]}", flatten(run.config)) as tell,
     ):
         for event in train_run(run, device, stopping=stopping, **options):
             if isinstance(event, Progress):
                 bars.show(run.config.method.method, event)
                 tell(curve_point(event, 0))
                 if event.step == event.steps:
-                    stopping.saved = "Stopped while measuring; the model is saved, and --resume measures it again."
+                    stopping.saved = f"Stopped while measuring; the model is saved. To go on: {run.resume_command}."
         result = run.result or {}
         tell(last_point(run.config, result))
     return result

@@ -15,7 +15,7 @@ from auxmod.checked import longhand, number
 from auxmod.errors import UserError, require
 from auxmod.experiments.store import Run, holds_results, read_results, supersedes
 from auxmod.experiments.trusted import configuration
-from auxmod.files import CONFIG, RESULT
+from auxmod.files import CONFIG, METRICS, RESULT
 from auxmod.settings import flatten
 
 FIGURES = ("match", "chance", "validation", "seconds")
@@ -74,7 +74,8 @@ def places(store: Path) -> list[Path]:
     for here, below, names in os.walk(store):
         below[:] = [name for name in below if not name.startswith(".")]  # such as one just being made
         found += [Path(here)] * (CONFIG in names or RESULT in names)  # one may be lost, which is then said
-        found += [path for name in names if name.endswith(".jsonl") and holds_results(path := Path(here, name))]
+        files = (Path(here, name) for name in names if name.endswith(".jsonl") and name != METRICS)
+        found += filter(holds_results, files)
     return sorted(found)
 
 
@@ -155,6 +156,8 @@ def _holds(value: Any, compare: Callable[[Any, Any], bool], wanted: str, name: s
     countable = isinstance(value, int | float) and not isinstance(value, bool)
     known = not countable or number(wanted) is not None or wanted.lower() == "none"
     require(known, f"--where compares {name}, a number, with {wanted!r}, which is not a number.")
+    if value is None and wanted.lower() != "none":
+        return False
     if isinstance(value, bool | str) or value is None or number(wanted) is None:
         same = compare in (operator.eq, operator.ne)
         return same and compare(str(value).lower(), wanted.lower())

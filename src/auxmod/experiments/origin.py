@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import os
 import platform
+import re
+import shlex
 import subprocess
 import sys
 from importlib import metadata
@@ -32,7 +34,8 @@ def provenance(*, device: str, precision: str, seconds: float, members: int = 1)
 
 def _command(arguments: list[str]) -> str:
     """What was typed, without the machine's directories: an absolute path is shortened to its last part."""
-    return " ".join(["auxmod", *(Path(word).name if word.startswith("/") else word for word in arguments)])
+    words = [re.sub(r"^(--[\w-]+=)?/.*/", r"\1", word) for word in arguments]
+    return shlex.join(["auxmod", *words])
 
 
 @functools.cache

@@ -120,6 +120,6 @@ def with_preset(name: str | None, given: Mapping[str, Any]) -> Settings:
         return dict(given) if given.keys() & {"method", "k", "r", "moduli"} else {"method": "auto", **given}
     require(name in PRESETS, f"--preset is {name!r}; choose one of {', '.join(PRESETS)}.")
     filled = PRESETS[name](given)
-    if "moduli" in given:  # an explicit set of moduli replaces the paper's pair
-        filled = {key: value for key, value in filled.items() if key not in ("k", "r", "draw")}
-    return filled | dict(given)
+    # an explicit set of moduli replaces the paper's pair, and explicit weights its r
+    left_out = ("k", "r", "draw") if "moduli" in given else ("r",) if "weights" in given else ()
+    return {key: value for key, value in filled.items() if key not in left_out} | dict(given)

@@ -77,17 +77,17 @@ def read_tables(path: Path) -> list[dict[str, Any]]:
         isinstance(cells, list) and bool(cells) and all(isinstance(cell, dict) for cell in cells),
         f"--from {path}: {CELLS!r} must be tables, each headed [[{CELLS}]].",
     )
-    return [_flat(content, path) | _flat(cell, path) for cell in cells]
+    return [flat(content, f"--from {path}") | flat(cell, f"--from {path}") for cell in cells]
 
 
-def _flat(table: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """A table's settings; [problem], [method], … around them are optional."""
+def flat(table: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """A file's settings, or a table's; [problem], [method], … around them are optional."""
     out: dict[str, Any] = {}
     for name, value in table.items():
         out |= value if name in GROUPS and isinstance(value, dict) else {name: value}
     for name, value in out.items():
-        known = f"known are {', '.join(GROUPS)} and [[{CELLS}]]"
-        require(not isinstance(value, dict), f"--from {path}: there is no part [{name}]; {known}.")
+        known = f"known are {', '.join(GROUPS)}"
+        require(not isinstance(value, dict), f"{where}: there is no part [{name}]; {known}.")
     return out
 
 

@@ -9,6 +9,7 @@ claims beside it say who lives.
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +34,7 @@ from auxmod.experiments.single import Interrupted
 from auxmod.experiments.space import Interval, Space
 from auxmod.experiments.store import Results, locked
 from auxmod.experiments.study import AGAIN, ASKED, COST, FAILED, HASH, MATCH, SETTINGS, finished, hidden, spent
-from auxmod.experiments.sweep import Event, Standing
+from auxmod.experiments.sweep import POLL_SECONDS, Event, Standing
 from auxmod.files import sha256
 from auxmod.learning.cost import work
 from auxmod.learning.memory import clean_up
@@ -100,16 +101,19 @@ def run_search(
             batch = _ask(study, space, size, how) if size else {}
             saved = [(state, log) for state, log in unfinished(directory) if not log.left & held]
             claim = claims.take(directory, list(batch)) if batch else None
-            if not size:
+            elsewhere = 0 if batch else _running(study)
+            if not size and not elsewhere:
                 claims.tidy(directory, {trial.user_attrs.get(HASH, "") for trial in done})
         try:
             failed = sum(FAILED in trial.user_attrs for trial in done)
-            left = most * float(how.trials - len(done))
-            yield Standing(how.trials, len(done) - failed, failed, 0, left)
-            if not size:
+            yield Standing(how.trials, len(done) - failed, failed, elsewhere, most * _left(done, how))
+            if not size and not elsewhere:
                 return
             if stopping():
                 raise Interrupted(f"Stopped with {len(done)} trials done; the same command goes on from there.")
+            if not size:  # another process trains the rest; should it end, they are asked for here
+                time.sleep(POLL_SECONDS)
+                continue
             known |= {row["hash"]: row for row in book.refresh()}
             fresh = [config for run, (config, _) in batch.items() if not known.get(run, {}).keys() & OUTCOMES]
             _tell_rows(study, batch, [known[run] for run in batch.keys() - {c.hash for c in fresh}], cost=0.0)
@@ -129,7 +133,7 @@ def run_search(
 
 
 def examples(space: Space, device: torch.device) -> list[RunConfig]:
-    """Some runs of the space, made to see that there are any, before anything is written."""
+    """Some runs of the space, with every listed value and both ends of every range: they can be made, or a sentence."""
     configs = [_run(space, edge) for edge in space.edges()]
     check_precisions(configs, device)
     return configs
@@ -177,10 +181,20 @@ def _chosen(trial: FrozenTrial, space: Space) -> dict[str, Any]:
     return queued or (trial.params if trial.params.keys() == space.searched.keys() else {})
 
 
+def _running(study: optuna.Study) -> int:
+    return sum(trial.state == TrialState.RUNNING for trial in study.get_trials(deepcopy=False))
+
+
+def _left(done: Sequence[FrozenTrial], how: Plan) -> float:
+    """The most that is still to be trained, in whole runs."""
+    trials = float(how.trials - len(done))
+    return trials if how.budget is None else min(trials, how.budget - spent(done))
+
+
 def _batch_size(study: optuna.Study, done: Sequence[FrozenTrial], how: Plan) -> int:
     """How many trials to ask for: what is queued before anything new, and no more than the budget surely pays."""
     trials = study.get_trials(deepcopy=False)
-    running = sum(trial.state == TrialState.RUNNING for trial in trials)
+    running = _running(study)
     waiting = sum(trial.state == TrialState.WAITING for trial in trials)
     size = min(how.members, how.trials - len(done) - running)
     if how.budget is not None:

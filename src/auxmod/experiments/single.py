@@ -99,7 +99,7 @@ def _train(
                 saved = event.step
                 if stop and not last:
                     at = f"{event.step:,} of {event.steps:,}"
-                    raise Interrupted(f"Stopped at step {at}; --resume goes on from there.")
+                    raise Interrupted(f"Stopped at step {at}. To go on: {run.resume_command}.")
         yield event
 
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, get_origin
 
-from auxmod.checked import flag, listed, number
+from auxmod.checked import flag, number
 from auxmod.errors import require
 from auxmod.experiments.ranges import TYPES, alternatives
 from auxmod.files import sha256
@@ -118,7 +118,7 @@ def _plain(part: Interval | list[Any]) -> Interval | list[Any]:
     """Lists among the choices, which a study cannot keep, as text."""
     if isinstance(part, Interval):
         return part
-    return [listed(choice) if isinstance(choice, tuple) else choice for choice in part]
+    return [",".join(map(repr, choice)) if isinstance(choice, tuple) else choice for choice in part]
 
 
 def _interval(name: str, text: str) -> Interval | list[Any]:

@@ -23,6 +23,7 @@ import errno
 import fcntl
 import functools
 import os
+import shlex
 import shutil
 import time
 from collections import Counter
@@ -91,6 +92,11 @@ class Run:
         require(path.is_dir(), f"{path} is not a run: there is no such directory.")
         require((path / CONFIG).is_file(), f"{path} is not a run: it has no {CONFIG}.")
         return cls(path)
+
+    @property
+    def resume_command(self) -> str:
+        """What to type to go on with it."""
+        return f"auxmod train --resume --out {shlex.quote(str(self.path))}"
 
     @functools.cached_property
     def config(self) -> RunConfig:
@@ -215,7 +221,7 @@ def locked(path: Path) -> Iterator[BinaryIO]:
 
 
 def _mend(file: BinaryIO) -> None:
-    """A last line without its end: one that a crash tore is taken out; a whole one is ended."""
+    """A last line without its end: one of ours that a crash tore is taken out; a whole one is ended."""
     if file.seek(0, os.SEEK_END) == 0 or file.seek(-1, os.SEEK_END) < 0 or file.read(1) == b"\n":
         return
     file.seek(0)
@@ -223,7 +229,7 @@ def _mend(file: BinaryIO) -> None:
     start = content.rfind(b"\n") + 1
     if _is_json(content[start:]):
         file.write(b"\n")
-    else:
+    elif is_torn(content[start:], b'{"hash":'):
         file.truncate(start)
     file.flush()
 

@@ -22,8 +22,8 @@ FEW = 8
 SPACE, ASKED = "space", "asked"
 """Attributes of a study: what it searches, and how many trials it has once the last batch is asked for."""
 HASH, SETTINGS, COST, MATCH, FAILED, AGAIN = "hash", "settings", "cost", "match", "failed", "again"
-"""Attributes of a trial: its run, what it cost in whole runs, its test accuracy, why it
-failed, and the number of the trial that it takes the place of."""
+"""Attributes of a trial: its run, and all of its settings; what it cost in whole runs, its test accuracy, why it
+failed; and the number of the trial that it takes the place of."""
 
 
 @contextlib.contextmanager

@@ -95,11 +95,6 @@ def activation_bytes(config: RunConfig, size: int) -> int:
     return B * (T * ((m.layers - 1) * (stream + inside) + backward) + last) + ends
 
 
-def seconds(config: RunConfig, flops_per_second: float) -> float:
-    """How long a run's steps take on a device that achieves this rate on them (not the one on its data sheet)."""
-    return work(config) / flops_per_second
-
-
 def widths(config: RunConfig) -> tuple[int, int]:
     """Inputs (tokens or coordinates) and outputs (classes or coordinates) of a model."""
     q, points = config.problem.q, 2 * config.method.rungs

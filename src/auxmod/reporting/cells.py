@@ -10,6 +10,8 @@ from auxmod.experiments.wants import Facts
 
 NEAR = 5.0
 """Points from the paper's figure that still count as agreement."""
+LEVEL = 1.0
+"""Points between two methods that are no difference, unless their own seeds differ by more."""
 
 TITLES = {
     "table1a": "Table 1a: match accuracy (%), token embedding",
@@ -94,6 +96,14 @@ class Table:
     def to_dict(self) -> dict[str, Any]:
         head = {"item": self.item, "preset": self.preset, "title": self.title, "notes": list(self.notes)}
         return head | {"columns": [*self.down, self.across], "rows": self.records()}
+
+
+def side(cell: Cell, other: Cell) -> int | None:
+    """Whether one figure is above the other (1), below it (−1) or level with it (0); None where one was not run."""
+    if cell.ours is None or other.ours is None:
+        return None
+    gap, width = cell.ours - other.ours, max(LEVEL, cell.std or 0.0, other.std or 0.0)
+    return 0 if abs(gap) <= width else 1 if gap > 0 else -1
 
 
 def grouped(cells: Iterable[Cell], names: Sequence[str]) -> dict[tuple[Any, ...], list[Cell]]:

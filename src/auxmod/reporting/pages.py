@@ -67,7 +67,7 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
     ("docs/research.md", "make pages: by how rare a sum is", research.by_rarity),
     ("docs/research.md", "make pages: tails", research.tails),
     ("docs/research.md", "make pages: tails of a small encoder", small.tails),
-    ("docs/research.md", "make pages: starts", small.starts),
+    ("docs/research.md", "make pages: initial weights", small.initial_weights),
     ("docs/research.md", "make pages: sparse inputs", small.inputs),
     ("docs/research.md", "make pages: trials", research.trials),
 ]

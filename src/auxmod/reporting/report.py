@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from auxmod.errors import UserError
 from auxmod.experiments.catalogue import Entry
 from auxmod.files import read_json
 from auxmod.reporting import bench_figure, charts, published, results, stored_runs, tables, webpage
-from auxmod.reporting.cells import NEAR, Cell, Table, grouped
+from auxmod.reporting.cells import NEAR, Cell, Table, grouped, side
 from auxmod.reporting.render import amount, layout
 
 PRESETS = ("paper", "best")
@@ -25,7 +26,7 @@ def page(store: Path, where: str | None = None) -> tuple[str, list[Entry]]:
     entries, notes = stored_runs.read(store)
     stored = results.index(entry.row for entry in entries)
     made = [tables.build(item, preset, stored) for item in SHOWN for preset in PRESETS]
-    grids, benches = stored_runs.grids(entries), _benches(store)
+    grids, benches = stored_runs.grids(entries), list(_benches(store, notes))
     words, cells = _words(made)
     data = {
         "charts": {
@@ -60,12 +61,13 @@ def page(store: Path, where: str | None = None) -> tuple[str, list[Entry]]:
 
 def headline(made: Sequence[Table], entries: Sequence[Entry]) -> str:
     """What the store shows, in one sentence."""
-    setup, gains = _gains(made)
-    if gains:
-        wins = sum(gain > 0 for gain in gains)
+    setup, pairs = _compared(made)
+    if pairs:
+        sides = [side(aux, sparse) for aux, sparse in pairs]
         return (
-            f"{setup}, the auxiliary modulus beats sparse training in {wins} of {len(gains)} settings of the paper’s "
-            f"Table 1, by {statistics.fmean(gains):.1f} points of match accuracy on average."
+            f"{setup}, the auxiliary modulus is ahead of sparse training in {sides.count(1)} of {len(pairs)} settings "
+            f"of the paper’s Table 1 and level in {sides.count(0)}, by {_gain(pairs):.1f} points of match accuracy on "
+            "average."
         )
     best = next((entry for entry in entries if "scores" in entry.row), None)
     if best is None:
@@ -89,9 +91,9 @@ def tiles(made: Sequence[Table], entries: Sequence[Entry], benches: Sequence[Any
         presets = len({table.preset for table in made})
         yield f"{len(gaps):,} of {len(cells):,}", f"figures of the paper’s tables, in {presets} presets, run"
         yield f"{sum(gap >= -NEAR for gap in gaps)} of {len(gaps)}", f"no more than {NEAR:g} points below the paper’s"
-    setup, gains = _gains(made)
-    if gains:
-        yield f"{statistics.fmean(gains):+.1f}", f"points, aux over sparse at equal data, {setup.lower()}"
+    setup, pairs = _compared(made)
+    if pairs:
+        yield f"{_gain(pairs):+.1f}", f"points, aux over sparse at equal data, {setup.lower()}"
     faster = [row["faster_than_compiled"] for bench in benches for row in bench["rows"] if row["faster_than_compiled"]]
     if faster:
         yield f"{max(faster):.0f}×", "faster at most than compiled PyTorch"
@@ -100,16 +102,23 @@ def tiles(made: Sequence[Table], entries: Sequence[Entry], benches: Sequence[Any
 SETUPS = {"best": "With each method at its best", "paper": "In the paper’s setup"}
 
 
-def _gains(made: Sequence[Table]) -> tuple[str, list[float]]:
-    """aux less sparse wherever Table 1 has both, in the preset with most such settings; and in what setup that is."""
-    found: list[tuple[str, list[float]]] = []
+Pair = tuple[Cell, Cell]
+
+
+def _compared(made: Sequence[Table]) -> tuple[str, list[Pair]]:
+    """aux and sparse wherever Table 1 has both, in the preset with most such settings; and in what setup that is."""
+    found: list[tuple[str, list[Pair]]] = []
     for preset, setup in SETUPS.items():
         own = (table for table in made if table.item in published.HALVES.values() and table.preset == preset)
         groups = (group for table in own for group in grouped(table.cells, ("n", "q", "samples")).values())
-        figures = ({cell.facts["method"]: cell.ours for cell in group} for group in groups)
-        pairs = [(each.get("aux"), each.get("sparse")) for each in figures]
-        found.append((setup, [aux - sparse for aux, sparse in pairs if aux is not None and sparse is not None]))
+        figures = ({cell.facts["method"]: cell for cell in group} for group in groups)
+        pairs = [(each["aux"], each["sparse"]) for each in figures]
+        found.append((setup, [pair for pair in pairs if side(*pair) is not None]))
     return max(found, key=lambda each: len(each[1]))
+
+
+def _gain(pairs: Sequence[Pair]) -> float:
+    return statistics.fmean((aux.ours or 0.0) - (sparse.ours or 0.0) for aux, sparse in pairs)
 
 
 # ---- tables -------------------------------------------------------------------------------------------------
@@ -180,11 +189,19 @@ def _command(table: Table, cell: Cell) -> str:
 # ---- speed --------------------------------------------------------------------------------------------------
 
 
-def _benches(store: Path) -> list[dict[str, Any]]:
-    """The benchmarks beside the results: what `auxmod bench --out` wrote."""
+def _benches(store: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
+    """The benchmarks beside the results: what `auxmod bench --out` wrote; what else is called so is noted."""
     place = store if store.is_dir() else store.parent
-    found = [read_json(path) for path in sorted(place.glob("bench*.json"))]
-    return [each for each in found if isinstance(each, dict) and {"rows", "provenance"} <= set(each)]
+    for path in sorted(place.glob("bench*.json")):
+        try:
+            bench = read_json(path)
+            _speed(bench), charts.bench(bench)
+        except UserError as error:
+            notes.append(str(error))
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            notes.append(f"{path} is not what auxmod bench writes.")
+        else:
+            yield bench
 
 
 def _speed(bench: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,11 +13,10 @@ from auxmod.experiments import recipes, wants
 from auxmod.experiments.presets import PAPER_CHOICE
 from auxmod.reporting import published, results, tables
 from auxmod.reporting.blocks import asked, markdown, problem
-from auxmod.reporting.cells import NEAR, Cell, grouped, values
+from auxmod.reporting.cells import LEVEL, NEAR, Cell, grouped, side, values
 from auxmod.reporting.render import amount
 
 PRESETS = ("paper", "best")
-LEVEL = 1.0
 LEVELS = f"Level is within {LEVEL:g} point, or within the spread of a method's own seeds where that is wider."
 
 
@@ -92,7 +91,7 @@ def larger(place: Path) -> str:
 
 def _methods(every: Sequence[Case]) -> str:
     """How the two compare where each has its own best setup."""
-    sides = [_side(case.cells["aux", "best"], case.cells["sparse", "best"]) for case in every]
+    sides = [side(case.cells["aux", "best"], case.cells["sparse", "best"]) for case in every]
     ahead, level, behind = (f"{sides.count(side)} of {len(sides)}" for side in (1, 0, -1))
     return (
         f"With each method at its best, `aux` is ahead of `sparse` in {ahead} cells, level in {level}, and behind in "
@@ -104,7 +103,7 @@ def _where_best_is_not(every: Sequence[Case]) -> str:
     """The cells in which a method learned more in the preset `paper` than in its `best`, which was tuned at 100K."""
     said = []
     for method in ("aux", "sparse"):
-        cells = [case for case in every if _side(*(case.cells[method, preset] for preset in PRESETS)) == 1]
+        cells = [case for case in every if side(*(case.cells[method, preset] for preset in PRESETS)) == 1]
         named = "; ".join(problem(case.embedding, *case.size) for case in cells)
         said.append(f"`{method}` in {len(cells)} of {len(every)} cells{f' ({named})' if cells else ''}")
     return f"`best` was tuned on 100K samples. Here `paper` learns more: {', '.join(said)}."
@@ -130,7 +129,7 @@ def in_short(place: Path) -> str:
         return (cell.paper or 0.0) - (cell.chance or 0.0) <= LEVEL
 
     def no_worse(case: Case) -> bool:
-        return _side(case.cells["sparse", "best"], case.paper("sparse")) in (0, 1)
+        return side(case.cells["sparse", "best"], case.paper("sparse")) in (0, 1)
 
     lines = (
         f"In the preset `paper`, `aux` is within {NEAR:g} points of the paper's figure in {count(near('aux'))} "
@@ -181,14 +180,6 @@ def pairs(place: Path) -> str:
 
 def _pair(pair: tuple[int, float]) -> str:
     return f"K = {pair[0]}, r = {pair[1]:g}"
-
-
-def _side(cell: Cell, other: Cell) -> int | None:
-    """Whether one figure is above the other (1), below it (−1) or level with it (0); None where one was not run."""
-    if cell.ours is None or other.ours is None:
-        return None
-    gap, width = cell.ours - other.ours, max(LEVEL, cell.std or 0.0, other.std or 0.0)
-    return 0 if abs(gap) <= width else 1 if gap > 0 else -1
 
 
 def _origin(place: Path, samples: int) -> str:

@@ -41,7 +41,7 @@ def _method(config: dict[str, Any]) -> str:
     return f"{method}, lr {config['training']['lr']:g}" + (f", `--tails {tails:g}`" if tails > 1 else "")
 
 
-def starts(place: Path) -> str:
+def initial_weights(place: Path) -> str:
     """`auto` with a small encoder, by how its weights start."""
 
     def start(config: dict[str, Any]) -> str:

@@ -13,6 +13,8 @@ from auxmod.experiments.space import DEFAULT, Interval, as_setting, parse, parse
     [
         ("k", "4:9", Interval(4, 9, 1)),
         ("k", "4:9:2", Interval(4, 8, 2)),
+        ("samples", "100K:1M", Interval(100_000, 1_000_000, 1)),
+        ("samples", "100K:1M:300K", Interval(100_000, 1_000_000, 300_000)),
         ("k", "4:6,9", [4, 5, 6, 9]),
         ("k", "4:4", [4]),
         ("r", "0.05:0.6", Interval(0.05, 0.6)),

@@ -13,7 +13,6 @@ from auxmod.cli import display
 from auxmod.cli.options import RUN, SWITCH, WHOLE, Device, Force, Json, Quiet, RetryFailed, whole_numbers
 from auxmod.cli.pages import show_tables
 from auxmod.cli.shown import (
-    ITEM,
     NONE,
     PRESETS,
     Form,
@@ -24,6 +23,7 @@ from auxmod.cli.shown import (
     Samples,
     TableName,
     draw,
+    one_of,
     pictures_of,
 )
 from auxmod.cli.sweep import Common
@@ -44,7 +44,7 @@ STANDING = ("item", "samples", "runs", "done", "failed", "missing", "pflop")
 
 
 def reproduce(
-    item: Annotated[Item, ITEM],
+    item: Annotated[Item, one_of(Item)],
     /,
     *,
     preset: Preset = "both",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
 from cyclopts import Parameter
 
@@ -20,18 +20,33 @@ if TYPE_CHECKING:
     from auxmod.experiments.wants import Facts
     from auxmod.reporting.results import Index
 
-ITEM = Parameter(
-    help="table1a, table1b: match accuracy, token and angular; table2: τ-accuracy at large N and q; table3: the spread "
-    "over K and r; configs: 16 encoders; grid: accuracy over K and r, redbox: the one of N=64, q=433; gap, rho: the "
-    "theory's; curves: while learning; headline: the demo over seeds; beyond: past the paper; setup, knobs, "
-    "finalists, longer, starts: the search for the paper's own setup."
-)
 TableName = Literal[
     "table1a", "table1b", "table2", "table3", "configs", "gap", "rho", "redbox", "grid",
     "headline", "beyond", "setup", "knobs", "finalists", "longer", "starts",
 ]  # fmt: skip
 TableItem = Literal[TableName, "all"]
 FigureItem = Literal["gap", "rho", "configs", "grid", "redbox", "curves", "table1a", "table1b", "headline", "all"]
+_MEANINGS = {
+    ("table1a", "table1b"): "match accuracy, token and angular",
+    ("table2",): "τ-accuracy at large N and q",
+    ("table3",): "the spread over K and r",
+    ("configs",): "16 encoders",
+    ("grid",): "accuracy over K and r",
+    ("redbox",): "the grid of N=64, q=433",
+    ("gap", "rho"): "the theory's",
+    ("curves",): "while learning",
+    ("headline",): "the demo over seeds",
+    ("beyond",): "past the paper",
+    ("setup", "knobs", "finalists", "longer", "starts"): "the search for the paper's own setup",
+}
+
+
+def one_of(choices: Any) -> Parameter:
+    """The argument that names one of these, with what each is."""
+    having = {", ".join(n for n in names if n in get_args(choices)): what for names, what in _MEANINGS.items()}
+    return Parameter(help="; ".join(f"{names}: {what}" for names, what in having.items() if names) + ".")
+
+
 PublishedTable = Literal["table1a", "table1b", "table2", "table3", "configs", "choice", "gap"]
 
 PRESETS = {"stated": ("stated",), "paper": ("paper",), "best": ("best",), "both": ("paper", "best")}
@@ -70,7 +85,7 @@ OnlyFlags = Annotated[Only | None, Parameter(name="*")]
 
 
 def table(
-    item: Annotated[TableItem, ITEM],
+    item: Annotated[TableItem, one_of(TableItem)],
     /,
     *,
     preset: Preset = "both",
@@ -94,7 +109,7 @@ def table(
 
 
 def figure(
-    item: Annotated[FigureItem, ITEM],
+    item: Annotated[FigureItem, one_of(FigureItem)],
     /,
     *,
     out: Annotated[

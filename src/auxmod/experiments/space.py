@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, get_origin
 
-from auxmod.checked import flag, number
+from auxmod.checked import flag, longhand, number
 from auxmod.errors import require
 from auxmod.experiments.ranges import TYPES, alternatives
 from auxmod.files import sha256
@@ -123,8 +123,8 @@ def _plain(part: Interval | list[Any]) -> Interval | list[Any]:
 
 def _interval(name: str, text: str) -> Interval | list[Any]:
     given, (first, last, *rest) = f"{flag(name)} is {text!r}", text.split(":")
-    low, high, log = number(first), number(last), rest == ["log"]
-    step = number(rest[0]) if rest and not log else None
+    low, high, log = number(longhand(first)), number(longhand(last)), rest == ["log"]
+    step = number(longhand(rest[0])) if rest and not log else None
     known = low is not None and high is not None and (step is not None or not rest or log) and len(rest) < 2
     forms = "low:high, low:high:step or low:high:log, such as 1e-5:1e-3:log"
     require(known, f"{given}, but a range to search is {forms}.")

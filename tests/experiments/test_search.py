@@ -19,8 +19,9 @@ import torch
 
 from auxmod.errors import UserError
 from auxmod.experiments import claims, ensembles, halving, saving, search
+from auxmod.experiments.asking import STARTUP, Plan
 from auxmod.experiments.ensembles import Notice, Started
-from auxmod.experiments.search import Plan, run_search
+from auxmod.experiments.search import run_search
 from auxmod.experiments.single import Interrupted
 from auxmod.experiments.space import Space, parse_space
 from auxmod.experiments.store import read_results
@@ -328,7 +329,7 @@ def test_a_database_that_fails_without_a_word_is_named(tmp_path: Path) -> None:
 
 
 def test_importances_need_some_whole_trials(tmp_path: Path) -> None:
-    how = Plan(trials=search.STARTUP, members=search.STARTUP, rungs=())
+    how = Plan(trials=STARTUP, members=STARTUP, rungs=())
     _, found = run(tmp_path, parse_space(GIVEN | {"epochs": 1}), how)
     assert sum(found["importances"].values()) == pytest.approx(1)
     assert set(found["importances"]) == {"k", "r", "lr"}

@@ -21,7 +21,7 @@ from auxmod.experiments.store import Results
 from auxmod.reporting.looks import check_name, save
 
 if TYPE_CHECKING:
-    from auxmod.experiments.search import Plan
+    from auxmod.experiments.asking import Plan
 
 DEFAULT_RESULTS, DEFAULT_STORAGE = Path("runs/search.jsonl"), "sqlite:///runs/search.db"
 SHOWN = 10
@@ -95,7 +95,7 @@ def search(
 
 
 def _plan(trials: int | None, budget: float | None, members: int, rungs: str, seed: int) -> Plan:
-    from auxmod.experiments.search import MOST, Plan
+    from auxmod.experiments.asking import MOST, Plan
 
     shares, pays = () if rungs == "none" else numbers(rungs, "--rungs"), number(budget)
     if trials is None:
@@ -106,9 +106,7 @@ def _plan(trials: int | None, budget: float | None, members: int, rungs: str, se
 def _draw(found: Mapping[str, Any], place: Path) -> None:
     from auxmod.reporting.search_figures import history_figure, importance_figure
 
-    study = re.sub(
-        r"[^\w.-]+", "-", found["study"]
-    )  # in the pictures' names: no other search, and no one else, has them
+    study = re.sub(r"[^\w.-]+", "-", found["study"])  # in their names: another search's are not drawn over
     save(history_figure(found["trials"]), place / f"history-{study}.png", flag="--plots")
     save(importance_figure(found["importances"]), place / f"importance-{study}.png", flag="--plots")
 

@@ -22,10 +22,11 @@ import torch
 
 from auxmod.config import RunConfig
 from auxmod.experiments import space
+from auxmod.experiments.asking import Plan
 from auxmod.experiments.own_data import resolved
 from auxmod.experiments.presets import GRID
 from auxmod.experiments.ranges import expand
-from auxmod.experiments.search import Plan, run_search
+from auxmod.experiments.search import run_search
 from auxmod.experiments.store import rows_of
 from auxmod.experiments.study import opened, summary
 from auxmod.experiments.sweep import run_sweep

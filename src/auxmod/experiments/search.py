@@ -12,67 +12,31 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import optuna
 import torch
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.trial import FrozenTrial, Trial, TrialState
+from optuna.trial import Trial, TrialState
 
 from auxmod.config import RunConfig
-from auxmod.errors import UserError, require
 from auxmod.experiments import claims
+from auxmod.experiments.asking import Batch, Plan, run_of, take_turn
 from auxmod.experiments.ensembles import Ended, Notice, TooLarge, attempted, train_ensemble
-from auxmod.experiments.halving import RUNGS, Race, Rung, configs_of
-from auxmod.experiments.own_data import resolved
+from auxmod.experiments.halving import Race, Rung, configs_of
 from auxmod.experiments.packing import Shape, check_precisions, group_of, plan
-from auxmod.experiments.ranges import TYPES
 from auxmod.experiments.saving import unfinished
 from auxmod.experiments.single import Interrupted
-from auxmod.experiments.space import Interval, Space
+from auxmod.experiments.space import Space
 from auxmod.experiments.store import Results, locked
-from auxmod.experiments.study import AGAIN, ASKED, COST, FAILED, HASH, MATCH, SETTINGS, finished, hidden, spent
+from auxmod.experiments.study import COST, FAILED, HASH, MATCH, hidden
 from auxmod.experiments.sweep import POLL_SECONDS, Event, Standing
-from auxmod.files import sha256
 from auxmod.learning.cost import work
 from auxmod.learning.memory import clean_up
-from auxmod.settings import flatten
 
-MOST = 1_000_000
 OUTCOMES = {"validation", "failed"}
 """A row that has one of these says how a run ended."""
-STARTUP = 10
-"""So many trials are drawn at random before the sampler learns from them: fewer where a batch is smaller."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """How much to search, and how."""
-
-    trials: int = 48
-    """Trials in the study when it is done."""
-    members: int = 24
-    """Trials asked for at once."""
-    budget: float | None = None
-    """The most it may cost, in whole runs: a run that is pruned halfway costs half of one."""
-    seed: int = 0
-    """Of the sampler."""
-    rungs: Sequence[float] = RUNGS
-
-    def __post_init__(self) -> None:
-        require(  # first: from it follows how many trials there are, where that is not said
-            self.budget is None or 1 <= self.budget <= MOST,
-            f"--budget is {self.budget}, but must be 1 run or more, and at most {MOST:,}.",
-        )
-        require(self.trials >= 1, f"--trials is {self.trials}, but a search has at least 1.")
-        require(self.members >= 1, f"--members is {self.members}, but a batch has at least 1.")
-        require(0 <= self.seed < 2**32, f"--seed-sampler is {self.seed}, but must lie in 0..2^32−1.")
-        require(
-            all(0 < share < 1 for share in self.rungs),
-            "--rungs are shares of the training, between 0 and 1, such as 0.25,0.5.",
-        )
 
 
 def run_search(
@@ -95,23 +59,20 @@ def run_search(
     while True:
         with locked(results):
             held = claims.held(directory)
-            _requeue(study, space, held)
-            done = finished(study)
-            size = _batch_size(study, done, how)
-            batch = _ask(study, space, size, how) if size else {}
-            saved = [(state, log) for state, log in unfinished(directory) if not log.left & held]
+            turn = take_turn(study, space, how, held)
+            done, batch = turn.done, turn.batch
+            saved = [(state, race) for state, race in unfinished(directory) if not race.left & held]
             claim = claims.take(directory, list(batch)) if batch else None
-            elsewhere = 0 if batch else _running(study)
-            if not size and not elsewhere:
+            if turn.over:
                 claims.tidy(directory, {trial.user_attrs.get(HASH, "") for trial in done})
         try:
             failed = sum(FAILED in trial.user_attrs for trial in done)
-            yield Standing(how.trials, len(done) - failed, failed, elsewhere, most * _left(done, how))
-            if not size and not elsewhere:
+            yield Standing(how.trials, len(done) - failed, failed, turn.elsewhere, most * turn.left)
+            if turn.over:
                 return
             if stopping():
                 raise Interrupted(f"Stopped with {len(done)} trials done; the same command goes on from there.")
-            if not size:  # another process trains the rest; should it end, they are asked for here
+            if turn.elsewhere:  # should that process end, its trials are asked for here
                 time.sleep(POLL_SECONDS)
                 continue
             known |= {row["hash"]: row for row in book.refresh()}
@@ -134,118 +95,9 @@ def run_search(
 
 def examples(space: Space, device: torch.device) -> list[RunConfig]:
     """Some runs of the space, with every listed value and both ends of every range: they can be made, or a sentence."""
-    configs = [_run(space, edge) for edge in space.edges()]
+    configs = [run_of(space, edge) for edge in space.edges()]
     check_precisions(configs, device)
     return configs
-
-
-# -- asking ---------------------------------------------------------------------------------------------------
-
-Batch = dict[str, tuple[RunConfig, list[Trial]]]
-"""Each run by its hash, and the trials that asked for it."""
-
-
-def _requeue(study: optuna.Study, space: Space, held: set[str]) -> None:
-    """Queue again what a process began that is no more, in the order it was first asked for: the sampler minds it.
-
-    What was wholly asked for keeps its number; what was not is drawn anew under another, the old one failed.
-    """
-
-    def lost() -> list[FrozenTrial]:
-        trials = study.get_trials(deepcopy=False)
-        return [t for t in trials if t.state == TrialState.RUNNING and t.user_attrs.get(HASH) not in held]
-
-    if not lost():
-        return
-    while any(trial.state == TrialState.WAITING for trial in study.get_trials(deepcopy=False)):
-        study.ask()  # what was queued before goes back as well
-    again = {trial.number: trial.user_attrs.get(AGAIN) for trial in study.get_trials(deepcopy=False)}
-
-    def first(number: int) -> int:
-        before = again[number]
-        return number if before is None else first(before)
-
-    replaced = set(again.values())
-    for trial in sorted(lost(), key=lambda trial: first(trial.number)):
-        if HASH in trial.user_attrs and trial.number not in replaced:
-            study._storage.set_trial_state_values(trial._trial_id, TrialState.WAITING)
-            continue
-        if trial.number not in replaced:  # first: killed in between, it is not lost
-            study.enqueue_trial(_chosen(trial, space), user_attrs={AGAIN: trial.number})
-        study.tell(trial.number, state=TrialState.FAIL)
-
-
-def _chosen(trial: FrozenTrial, space: Space) -> dict[str, Any]:
-    """What a trial was to try: what it was queued with, or what was drawn for it, once that was all drawn."""
-    queued: dict[str, Any] = trial.system_attrs.get("fixed_params", {})
-    return queued or (trial.params if trial.params.keys() == space.searched.keys() else {})
-
-
-def _running(study: optuna.Study) -> int:
-    return sum(trial.state == TrialState.RUNNING for trial in study.get_trials(deepcopy=False))
-
-
-def _left(done: Sequence[FrozenTrial], how: Plan) -> float:
-    """The most that is still to be trained, in whole runs."""
-    trials = float(how.trials - len(done))
-    return trials if how.budget is None else min(trials, how.budget - spent(done))
-
-
-def _batch_size(study: optuna.Study, done: Sequence[FrozenTrial], how: Plan) -> int:
-    """How many trials to ask for: what is queued before anything new, and no more than the budget surely pays."""
-    trials = study.get_trials(deepcopy=False)
-    running = _running(study)
-    waiting = sum(trial.state == TrialState.WAITING for trial in trials)
-    size = min(how.members, how.trials - len(done) - running)
-    if how.budget is not None:
-        size = min(size, int(how.budget - spent(done) - running + 1e-9))
-    if waiting:  # a batch that was cut short, perhaps while it was asked for: the rest of it, and no more
-        size = min(size, max(waiting, study.user_attrs.get(ASKED, 0) - len(done) - running))
-    return max(0, size)
-
-
-def _ask(study: optuna.Study, space: Space, size: int, how: Plan) -> Batch:
-    """New trials, as a function of those that are done: a search that goes on asks what it would have asked."""
-    states = [trial.state for trial in study.get_trials(deepcopy=False)]
-    at = len(finished(study)) + states.count(TrialState.RUNNING)
-    study.set_user_attr(ASKED, at + size)
-    batch: Batch = {}
-    for number in range(at, at + size):
-        study.sampler = _sampler(how, number)
-        trial = study.ask({name: _distribution(name, part) for name, part in space.searched.items()})
-        try:
-            config = _run(space, trial.params)
-        except UserError as error:  # values that do not go together
-            trial.set_user_attr(FAILED, str(error))
-            study.tell(trial, state=TrialState.FAIL)
-            continue
-        trial.set_user_attr(HASH, config.hash)
-        trial.set_user_attr(SETTINGS, flatten(config))
-        batch.setdefault(config.hash, (config, []))[1].append(trial)
-    return batch
-
-
-def _sampler(how: Plan, number: int) -> optuna.samplers.BaseSampler:
-    """Anew for each trial: what it draws follows from the trial's place, not from who asked for those before."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        return optuna.samplers.TPESampler(
-            seed=int(sha256(f"{how.seed},{number}".encode())[:8], 16),
-            n_startup_trials=min(STARTUP, how.members),
-            constant_liar=True,  # trials of a batch keep apart
-        )
-
-
-def _run(space: Space, chosen: Mapping[str, Any]) -> RunConfig:
-    return resolved(space.settings(chosen), space.preset)
-
-
-def _distribution(name: str, part: Interval | list[Any]) -> BaseDistribution:
-    if not isinstance(part, Interval):
-        return CategoricalDistribution(part)
-    if TYPES[name] is int:
-        return IntDistribution(int(part.low), int(part.high), log=part.log, step=int(part.step or 1))
-    return FloatDistribution(part.low, part.high, log=part.log, step=part.step)
 
 
 # -- training and telling -------------------------------------------------------------------------------------
@@ -259,12 +111,12 @@ def _saved(
     Some of those left may have been pruned since it was saved. They come to that again, and nobody heeds them.
     """
     pruned = {t.user_attrs.get(HASH) for t in study.get_trials(deepcopy=False, states=(TrialState.PRUNED,))}
-    for state, log in saved:
-        members = [config for config in fresh if config.hash in log.left]
-        others = log.left - {config.hash for config in members}
+    for state, race in saved:
+        members = [config for config in fresh if config.hash in race.left]
+        others = race.left - {config.hash for config in members}
         if members and others <= pruned:
-            saved.remove((state, log))
-            members += [config for config in configs_of(log.riding) if config.hash in others]
+            saved.remove((state, race))
+            members += [config for config in configs_of(race.riding) if config.hash in others]
             return members, replace(claim, place=state.with_suffix(""))
     return None
 

@@ -139,6 +139,17 @@ def test_a_table_of_some_cells(cli: Cli) -> None:
     assert (code, error.count("No cell of rho is as --n, --q, --samples")) == (2, 1)
 
 
+def test_a_whole_table_with_one_setting_changed(cli: Cli) -> None:
+    run = wants.wanted("paper", "aux", (16, 97), "angular", 100_000, clip=0.5).run
+    write_lines(Path("results/mine.jsonl"), [made_up.row(run, 0.95)])
+    _, out, _ = cli("table", "table1b", "--preset", "both+clip=0.5", "--method", "aux", "--samples", "100K", "--json")
+    made = json.loads(out)
+    assert [table["preset"] for table in made] == ["paper+clip=0.5", "best+clip=0.5"]
+    assert [[row["mean"] is not None for row in table["rows"]].count(True) for table in made] == [1, 0]
+    _, out, _ = cli("reproduce", "table1b", "--preset", "paper+clip=0.5", "--samples", "100K", "--dry-run", "--json")
+    assert [(part["done"], part["missing"]) for part in json.loads(out)] == [(1, 80)]
+
+
 @pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize(
     "item", ["table2", "table3", "configs", "redbox", "gap", "rho", "beyond", "setup", "finalists"]
@@ -167,6 +178,8 @@ def test_a_figure_is_drawn_where_it_is_asked_for(cli: Cli) -> None:
     _, out, _ = cli("figure", "redbox", "--out", "made/redbox.svg", "--preset", "best", "--json")
     assert json.loads(out)["figure"] == "made/redbox.svg"
     assert Path("made/redbox.svg").read_bytes().startswith(b"<?xml")
+    _, out, _ = cli("figure", "redbox", "--out", "both.svg", "--preset", "both", "--json")
+    assert [each["figure"] for each in json.loads(out)] == ["both-paper.svg", "both-best.svg"]
 
 
 def test_all_figures_are_drawn_into_a_directory(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,7 +341,16 @@ def test_what_needs_no_runs_is_printed_at_once(cli: Cli) -> None:
     [
         (["table", "table9"], 'Invalid value "table9"'),
         (["figure", "table2"], 'Invalid value "table2"'),
-        (["table", "table1a", "--preset", "demo"], 'Invalid value "demo"'),
+        (["table", "table1a", "--preset", "demo"], "--preset is 'demo'; choose one of stated, paper, best, both."),
+        (
+            ["table", "table1a", "--preset", "paper+n=5"],
+            "changes 'n', of which table1a has its own: choose by the flags",
+        ),
+        (
+            ["figure", "rho", "--preset", "paper+lr=1"],
+            "changes 'lr', but rho is the same in every preset: leave it out",
+        ),
+        (["reproduce", "configs", "--preset", "paper+lr=1:3"], "--lr is '1:3', but a preset is changed to one value"),
         (["table", "table1a", "--results", "nowhere"], "--results is 'nowhere', but there is no such file"),
         (["table", "table1a", "--results", "bad.jsonl"], "Line 1 of bad.jsonl is not a result"),
         (["table", "table1a", "--samples", "many"], "--samples is 'many'"),

@@ -1,5 +1,6 @@
 """Presets: plain functions that fill what is not given."""
 
+import re
 from typing import Any
 
 import pytest
@@ -53,8 +54,8 @@ def test_what_the_paper_states_is_the_defaults_with_its_k_and_r() -> None:
 @pytest.mark.parametrize(
     ("given", "changed"),
     [
-        ({"embedding": "token"}, {"pooling": "max", "init": "0.02", "clip": 1.0}),
-        ({"embedding": "token", "method": "sparse"}, {"pooling": "max", "init": "0.02", "clip": 1.0}),
+        ({"embedding": "token"}, {"pooling": "max", "init": "linear-0.02", "clip": 1.0}),
+        ({"embedding": "token", "method": "sparse"}, {"pooling": "max", "init": "linear-0.02", "clip": 1.0}),
         ({"embedding": "angular"}, {"pooling": "mean", "lr": 1e-4, "draw": "expected", "lift": 0.15}),
         ({"embedding": "angular", "method": "sparse"}, {"pooling": "mean", "lr": 1e-4, "lift": 0.15, "clip": 1.0}),
         ({"embedding": "angular", "method": "naive"}, {"pooling": "mean", "lr": 1e-4, "lift": 0.15}),
@@ -73,6 +74,38 @@ def test_the_papers_preset_is_a_finalist_on_every_cell_of_table_1() -> None:
         chosen = {w.run for w in RECIPES[item]("paper", (100_000,)) if w.variant in ("aux", "sparse")}
         assert len(chosen) == 18
         assert chosen <= searched
+
+
+def test_a_presets_name_may_change_settings_of_it() -> None:
+    given = {"embedding": "token", "n": 8, "q": 31}
+    plain, changed = (flatten(build(**with_preset(name, given))) for name in ("paper", "paper+init=0.02+lr=1e+1"))
+    assert {name for name in plain if plain[name] != changed[name]} == {"init", "lr"}
+    assert (changed["init"], changed["lr"]) == ("0.02", 10.0)
+    assert with_preset("paper+clip=0", {**given, "clip": 2.0})["clip"] == 2.0  # what is given wins
+    assert with_preset("best+final_norm=true", given)["final_norm"] is True
+    assert with_preset("paper+moduli=1,2,4", given)["moduli"] == (1, 2, 4)
+    assert "k" not in with_preset("paper+moduli=1,2,4", given)
+
+
+def test_a_changed_k_or_r_is_of_aux_alone() -> None:
+    for method, has in (("aux", True), ("sparse", False), ("naive", False)):
+        filled = with_preset("paper+k=7+r=0.3", {"method": method, "embedding": "token"})
+        assert (filled.get("k"), filled.get("r")) == ((7, 0.3) if has else (None, None))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("paper+colour=red", "There is no setting 'colour'"),
+        ("paper+init", "--init is ''"),
+        ("paper+lr=1:3", "--lr is '1:3', but a preset is changed to one value"),
+        ("paper+lr=fast", "--lr is 'fast', but must be a number"),
+        ("papers+lr=1", "--preset is 'papers'; choose one of demo, stated, paper, best."),
+    ],
+)
+def test_a_change_that_cannot_be_is_a_sentence(name: str, words: str) -> None:
+    with pytest.raises(UserError, match=re.escape(words)):
+        with_preset(name, {})
 
 
 def test_each_method_at_its_best_is_its_own() -> None:

@@ -24,7 +24,7 @@ from auxmod.settings import build
         ("curves", 2 * 2 * (3 + 3 + 1)),
         # some are in two lists
         ("finalists", 5 * 18 * 2 + 12 * 2 * 3 - 4 + 12 * 4 - 6 + 9 * 3 - 2 + 2 * 2 * 4 + 9 * 4 + 16 + 8 + 3 * 9 * 2),
-        ("longer", (4 + 5) * 18),
+        ("longer", 4 * 18 + 6 * 9 + 5 * 9),
         ("starts", 3 * 2 * 3 * 2 * 2),
     ],
 )
@@ -84,6 +84,14 @@ def test_the_configurations_vary_four_switches_and_nothing_else() -> None:
     assert len({(run.model.norm, run.model.bias, run.model.init, run.model.dropout) for run in runs}) == 16
     asked = {"n": 8, "q": 97, "embedding": "token", "samples": 1_000_000, "test_samples": TESTS}
     assert build(**with_preset("paper", asked)) in runs
+
+
+@pytest.mark.parametrize(
+    ("preset", "small"),
+    [("stated", "0.02"), ("best", "0.02"), ("paper", "linear-0.02"), ("paper+init=0.02", "0.02")],
+)
+def test_a_configurations_small_weights_are_so_in_the_presets_way(preset: str, small: str) -> None:
+    assert {want.run.model.init for want in RECIPES["configs"](preset)} == {"default", small}
 
 
 def test_equal_compute_is_as_many_steps() -> None:

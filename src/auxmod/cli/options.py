@@ -123,7 +123,7 @@ else:
 
 _PRESET_HELP = (
     "Fill every setting not given. demo: a small case for two CPU cores; stated: what the paper states; "
-    "paper: the setup that best explains its figures at 100K; best: what learned best in our runs."
+    "paper: the setup that best explains its figures; best: what learned best in our runs."
 )
 _CONFIG_HELP = "A TOML file of settings. Each can also come from the environment, as AUXMOD_<SETTING>."
 Preset = Annotated[

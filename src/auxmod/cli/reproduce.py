@@ -14,7 +14,6 @@ from auxmod.cli.options import RUN, SWITCH, WHOLE, Device, Force, Json, Quiet, R
 from auxmod.cli.pages import show_tables
 from auxmod.cli.shown import (
     NONE,
-    PRESETS,
     Form,
     Only,
     OnlyFlags,
@@ -25,6 +24,7 @@ from auxmod.cli.shown import (
     draw,
     one_of,
     pictures_of,
+    presets_of,
 )
 from auxmod.cli.sweep import Common
 from auxmod.errors import require
@@ -76,21 +76,22 @@ def reproduce(
 
     require(not (out and samples), "--out draws the paper's numbers of samples: leave out --samples, or --out.")
     picture = out or (Path("curves.png") if item == "curves" and not samples else None)
-    pictures = pictures_of(item, PRESETS[preset], picture) if picture else []
+    presets = presets_of(preset, item)
+    pictures = pictures_of(item, presets, picture) if picture else []
     kept = [] if out or force else [figure for figure in pictures if figure.path.exists()]
     pictures = [figure for figure in pictures if figure not in kept]
     for figure in pictures:
         check_free(figure.path, force or dry_run)
     place, counts = results or default_place(), whole_numbers(samples, "--samples")
     only = only or Only()
-    runs = _runs(item, PRESETS[preset], seeds, counts, only)
+    runs = _runs(item, presets, seeds, counts, only)
     if dry_run:
         return _describe(runs, place, json or format == "json")
     common = Common(device=device, retry_failed=retry_failed, quiet=quiet)
     failed = sum(_run(name, cells, place, common) for name, cells in runs.items())
     stored = _stored(place)
     if item in (*TITLES, "all"):
-        made = tables.tables(item, PRESETS[preset], stored, counts, only.keeper())
+        made = tables.tables(item, presets, stored, counts, only.keeper())
         show_tables([each for each in made if each.cells], "json" if json else format)
     _draw(pictures, kept, stored, as_json=item not in (*TITLES, "all") and (json or format == "json"))
     if failed:

@@ -50,11 +50,13 @@ def one_of(choices: Any) -> Parameter:
 PublishedTable = Literal["table1a", "table1b", "table2", "table3", "configs", "choice", "gap"]
 
 PRESETS = {"stated": ("stated",), "paper": ("paper",), "best": ("best",), "both": ("paper", "best")}
+FIXED = ("n", "q", "embedding", "samples", "test_samples", "method", "seed")
+"""Settings that an item has of its own."""
 _PRESET = Parameter(
-    help="What the paper states; the setup that best explains its figures at 100K; each method's own best; or these "
-    "last two."
+    help="stated: what the paper states; paper: the setup that best explains its figures; best: each method's own "
+    "best; both: these last two. paper+init=0.02 is that preset with a setting changed, in all of the item's runs."
 )
-Preset = Annotated[Literal["stated", "paper", "best", "both"], _PRESET]
+Preset = Annotated[str, _PRESET]
 _RESULTS = "A results file, or a directory of them or of runs. [default: results/ here, or else the source tree's]"
 Results = Annotated[Path | None, Parameter(help=_RESULTS, show_default=False)]
 _SAMPLES = "Numbers of training samples, such as 100K,1M, in place of the item's own."
@@ -84,6 +86,23 @@ class Only:
 OnlyFlags = Annotated[Only | None, Parameter(name="*")]
 
 
+def presets_of(text: str, item: str) -> tuple[str, ...]:
+    """The presets in which `--preset` asks for an item."""
+    from auxmod.experiments.presets import CHANGE
+    from auxmod.experiments.recipes import differs_by_preset
+
+    name, *changes = CHANGE.split(text)
+    require(name in PRESETS, f"--preset is {name!r}; choose one of {', '.join(PRESETS)}.")
+    for change in changes:
+        setting = change.partition("=")[0]
+        require(
+            setting not in FIXED, f"--preset changes {setting!r}, of which {item} has its own: choose by the flags."
+        )
+        same = f"--preset changes {setting!r}, but {item} is the same in every preset: leave it out."
+        require(item == "all" or differs_by_preset(item), same)
+    return tuple("+".join((own, *changes)) for own in PRESETS[name])
+
+
 def table(
     item: Annotated[TableItem, one_of(TableItem)],
     /,
@@ -103,7 +122,7 @@ def table(
     from auxmod.reporting.results import read
 
     counts, keep = whole_numbers(samples, "--samples"), (only or Only()).keeper()
-    made = [each for each in tables.tables(item, PRESETS[preset], read(results), counts, keep) if each.cells]
+    made = [each for each in tables.tables(item, presets_of(preset, item), read(results), counts, keep) if each.cells]
     require(bool(made), NONE.format(item))
     show_tables(made, "json" if json else format)
 
@@ -115,12 +134,7 @@ def figure(
     out: Annotated[
         Path | None, Parameter(help="A .png, .svg or .pdf file; of all, a directory. [default: <item>.png; figures/]")
     ] = None,
-    preset: Annotated[
-        Literal["stated", "paper", "best"],
-        Parameter(
-            help="What the paper states; the setup that best explains its figures at 100K; or each method's own best."
-        ),
-    ] = "paper",
+    preset: Preset = "paper",
     results: Results = None,
     force: Force = False,
     json: Json = False,
@@ -131,12 +145,12 @@ def figure(
     """
     from auxmod.reporting.results import read
 
-    pictures = pictures_of(item, (preset,), out or Path("figures" if item == "all" else f"{item}.png"))
+    pictures = pictures_of(item, presets_of(preset, item), out or Path("figures" if item == "all" else f"{item}.png"))
     for picture in pictures:
         check_free(picture.path, force)
     drawn = draw(pictures, read(results))
     if json:
-        return display.print_json(drawn if item == "all" else drawn[0])
+        return display.print_json(drawn if len(drawn) > 1 else drawn[0])
     for each in drawn:
         display.console().print(f"drawn: {each['figure']}", markup=False)
 

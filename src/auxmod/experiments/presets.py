@@ -1,16 +1,19 @@
 """Presets: plain functions that fill every setting that is not given. No training here, and no torch.
 
 `stated` is what the paper states, with our defaults for what it leaves open; `paper` is the setup that best explains
-its figures at 100K samples; `best` is what `aux` and `sparse` did best with in our trials; `demo` is a case for two
-CPU cores.
+its figures; `best` is what `aux` and `sparse` did best with in our trials; `demo` is a case for two CPU cores. A preset
+with something changed is named so too: `paper+init=0.02+clip=0`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from auxmod.checked import OF_LINEAR, flag
 from auxmod.errors import require
+from auxmod.experiments.ranges import alternatives
 from auxmod.settings import AUTO
 
 Settings = dict[str, Any]
@@ -74,13 +77,17 @@ def stated(given: Mapping[str, Any]) -> Settings:
     return next(({"k": k, "r": r} for case, (k, r) in table.items() if case == asked), {})
 
 
+LINEAR = f"{OF_LINEAR}0.02"
+"""The paper's “linear and embedding layers” from N(0, 0.02²), where they are PyTorch's own."""
+
+
 def paper(given: Mapping[str, Any]) -> Settings:
     """The setup whose accuracies come nearest to the paper's: docs/results.md has the search for it."""
     method = str(given.get("method", "aux"))
     if method == "auto":  # it is not the paper's, and has its own
         return {}
     if given.get("embedding", "angular") == "token":
-        return stated(given) | {"pooling": "max", "init": 0.02, "clip": 1.0}
+        return stated(given) | {"pooling": "max", "init": LINEAR, "clip": 1.0}
     own: dict[str, Settings] = {"aux": {"draw": "expected"}, "sparse": {"clip": 1.0}}
     return stated(given) | {"pooling": "mean", "lr": 1e-4, "lift": 0.15} | own.get(method, {})
 
@@ -114,12 +121,33 @@ PRESETS: dict[str, Callable[[Mapping[str, Any]], Settings]] = {
 }
 
 
+CHANGE = re.compile(r"\+(?=[a-z])")
+"""What stands before each change in a preset's name; 1e+4 has none."""
+
+
 def with_preset(name: str | None, given: Mapping[str, Any]) -> Settings:
-    """The given settings, with what is not given filled from the preset; without one, the method is `auto`."""
+    """The given settings, with what is not given filled from the preset; without one, the method is `auto`.
+
+    >>> with_preset("paper+clip=0", {"embedding": "token", "method": "naive"})["clip"]
+    0.0
+    """
     if name is None:
         return dict(given) if given.keys() & {"method", "k", "r", "moduli"} else {"method": "auto", **given}
+    name, *changes = CHANGE.split(name)
     require(name in PRESETS, f"--preset is {name!r}; choose one of {', '.join(PRESETS)}.")
+    given = _changed(changes, given.get("method", "aux")) | dict(given)
     filled = PRESETS[name](given)
     # an explicit set of moduli replaces the paper's pair, and explicit weights its r
     left_out = ("k", "r", "draw") if "moduli" in given else ("r",) if "weights" in given else ()
     return {key: value for key, value in filled.items() if key not in left_out} | dict(given)
+
+
+def _changed(changes: Iterable[str], method: object) -> Settings:
+    """What the changes in a preset's name say; K and r are aux's alone."""
+    made: Settings = {}
+    for change in changes:
+        name, _, text = change.partition("=")
+        values = alternatives(name, text)
+        require(len(values) == 1, f"{flag(name)} is {text!r}, but a preset is changed to one value.")
+        made[name] = values[0]
+    return {key: value for key, value in made.items() if key not in ("k", "r") or method == "aux"}

@@ -65,9 +65,14 @@ def table3(preset: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
 
 
 def configs(preset: str, samples: Sequence[int] = (LARGE,)) -> Iterator[Wanted]:
-    """The 16 configurations of norm, bias, initial weights and dropout; token, N=8, q=97."""
+    """The 16 configurations of norm, bias, initial weights and dropout; token, N=8, q=97.
+
+    Small weights are so in the preset's own way, where it has one.
+    """
+    own = wanted(preset, "aux", (8, 97), "token", LARGE).run.model.init
+    small: dict[Any, str] = {} if own == "default" else {"0.02": own}
     for values in itertools.product(*SWITCHES.values()):
-        switches = dict(zip(SWITCHES, values, strict=True))
+        switches = {name: small.get(value, value) for name, value in zip(SWITCHES, values, strict=True)}
         for count, variant in itertools.product(samples, ("sparse", "aux")):
             yield wanted(preset, variant, (8, 97), "token", count, **switches)
 

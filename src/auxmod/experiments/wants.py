@@ -20,8 +20,6 @@ SIZES: dict[str, tuple[tuple[int, int], ...]] = {
     "angular": tuple(itertools.product((16, 32, 64), (97, 257, 433))),
 }
 """The (N, q) of Tables 1 and 3 and of the heatmaps."""
-CELLS = tuple((size, embedding) for embedding, sizes in SIZES.items() for size in sizes)
-"""All 18 of them."""
 TESTS = 100_000
 """Inputs that a cell is measured on: an accuracy's standard error is then below 0.16 points."""
 VARIANTS: dict[str, Settings] = {

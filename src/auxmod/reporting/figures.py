@@ -35,7 +35,7 @@ def draw(item: str, preset: str, stored: Index) -> Figure:
 SWITCHES = (
     ("Pre-Norm", "norm", "pre"),
     ("bias", "bias", True),
-    ("σ = 0.02", "init", "0.02"),
+    ("σ = 0.02", "small", True),
     ("dropout", "dropout", 0.1),
 )
 """The rows of the switch panel, and what each is when on."""
@@ -55,7 +55,8 @@ def configs_figure(preset: str, stored: Index) -> Figure:
     upper.set(ylim=(0, 104), ylabel="match accuracy (%)")
     upper.set_title(f"16 configurations: token embedding, N = 8, q = 97, 1M samples, preset {preset}", **TITLE)
     clean(upper)
-    _switch_panel(lower, [cell.facts for cell in cells if cell.facts["method"] == "aux"])
+    columns = (cell.facts for cell in cells if cell.facts["method"] == "aux")
+    _switch_panel(lower, [facts | {"small": facts["init"] != "default"} for facts in columns])
     _legend(figure, cells)
     return figure
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from auxmod.checked import OF_LINEAR
 from auxmod.experiments import recipes, unstated
 from auxmod.experiments.wants import Facts
 from auxmod.reporting import results, tables
@@ -14,7 +15,7 @@ from auxmod.reporting.blocks import NONE, asked, markdown, nearness, problem
 from auxmod.reporting.cells import NEAR, Cell, grouped
 from auxmod.reporting.render import amount
 
-PRESETS = ("stated", "paper", "best")
+PRESETS = ("stated", "paper", unstated.SMALL_THROUGHOUT, "best")
 TAU = 0.05
 
 
@@ -32,7 +33,8 @@ def configs(place: Path) -> str:
 
     def case(facts: Facts) -> str:
         bias = "biases" if facts["bias"] else "no biases"
-        return f"{facts['norm']}-norm, {bias}, init {facts['init']}, dropout {facts['dropout']:g}"
+        init = facts["init"].removeprefix(OF_LINEAR)
+        return f"{facts['norm']}-norm, {bias}, init {init}, dropout {facts['dropout']:g}"
 
     shown = _as_run(place, "configs", case, "Match accuracy (%) at N = 8, q = 97, tokens, 1M samples")
     return shown if shown == NONE else f"{shown}\n\n{_by_name(place)}"

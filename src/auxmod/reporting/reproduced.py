@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from auxmod.experiments import recipes, wants
+from auxmod.experiments import recipes, unstated, wants
 from auxmod.experiments.presets import PAPER_CHOICE
 from auxmod.reporting import published, results, tables
 from auxmod.reporting.blocks import asked, markdown, problem
@@ -156,7 +156,7 @@ def _with_own_pairs(sides: Sequence[int | None]) -> Iterator[str]:
 def pairs(place: Path) -> str:
     """Each grid of the 24 pairs (K, r) that has been run whole: how far the choice matters, and where ours is best."""
     stored, rows, shown = results.first_seeds(results.read(place)), [], dict[str, None]()
-    for preset in ("paper", "stated", "best"):
+    for preset in ("paper", unstated.SMALL_THROUGHOUT, "stated", "best"):
         grids = grouped(tables.build("grid", preset, stored).cells, ("embedding", "n", "q"))
         for (embedding, n, q), cells in grids.items():
             figures = {pair: cell.ours for cell in cells if (pair := values(cell, "k", "r")) in recipes.SEARCHED}

@@ -129,25 +129,24 @@ def _within(cell: Cell) -> bool:
 
 def longer(place: Path) -> str:
     """`aux` with 100K samples, and with 1M, by setup and by how long it trains; and what more samples bring alone."""
-    own = grouped(_cells("longer", place), ("samples",))
-    parts = [_trained(own[count,], count) for count in unstated.TRAINED]
-    return "\n\n".join((*parts, _at_equal_steps(place, own[wants.LARGE,]))).rstrip()
+    own = grouped(_cells("longer", place), ("samples", "embedding"))
+    large = [cell for (samples, _), cells in own.items() if samples == wants.LARGE for cell in cells]
+    parts = [_trained(cells, samples) for (samples, _), cells in own.items()]
+    return "\n\n".join((*parts, _at_equal_steps(place, large))).rstrip()
 
 
 def _trained(own: Sequence[Cell], samples: int) -> str:
     """Cell by cell, and how many agree with the paper's."""
-    ways, rows = unstated.TRAINED[samples], []
-    spread = samples == wants.LARGE  # the paper's Table 3 is of these
+    near, rows = grouped(own, ("setup", "epochs")), []
     for (embedding, n, q), cells in grouped(own, ("embedding", "n", "q")).items():
         figures = {values(cell, "setup", "epochs"): cell.ours for cell in cells}
-        ours = ("not run" if figures[way] is None else f"{figures[way]:.1f}" for way in ways)
+        ours = ("not run" if figures[way] is None else f"{figures[way]:.1f}" for way in near)
         rows.append((problem(embedding, n, q), f"{cells[0].chance:.1f}", f"{cells[0].paper:.1f}", *ours))
-    for name, embeddings in (*((name, (name,)) for name in wants.SIZES), ("both", tuple(wants.SIZES))):
-        near = grouped((cell for cell in own if cell.facts["embedding"] in embeddings), ("setup", "epochs"))
-        rows.append((f"{name}: so many agree", "", "", *(nearness(near[way]) for way in ways)))
-        if spread:
-            rows.append((f"{name}: in the paper's spread", "", "", *(_in_spread(near[way]) for way in ways)))
-    heads = ("case", "chance", "the paper's", *(f"`{setup}`, {epochs(count)}" for setup, count in ways))
+    rows.append(("so many agree", "", "", *map(nearness, near.values())))
+    spread = samples == wants.LARGE  # the paper's Table 3 is of these
+    if spread:
+        rows.append(("in the paper's spread", "", "", *map(_in_spread, near.values())))
+    heads = ("case", "chance", "the paper's", *(f"`{setup}`, {epochs(count)}" for setup, count in near))
     note = (
         f"Match accuracy (%) of `aux`, {amount(samples)} samples, the first seed; below, the cells within {NEAR:g} "
         "points of the paper's of those run, and the mean distance from it"
@@ -161,14 +160,14 @@ def _trained(own: Sequence[Cell], samples: int) -> str:
 def _at_equal_steps(place: Path, cells: Sequence[Cell]) -> str:
     """How much more 1M samples bring than 100K, seen ten times as often, do."""
     stored = results.first_seeds(results.read(place))
+    once = [cell for cell in cells if cell.facts["epochs"] == 1]
     fewer = {
-        values(cell, "embedding", "n", "q"): cell.ours
-        for item in published.HALVES.values()
-        for cell in tables.build(item, "paper", stored, (wants.SMALL,)).cells
+        (setup, *values(cell, "embedding", "n", "q")): cell.ours
+        for setup, embedding in {values(cell, "setup", "embedding") for cell in once}
+        for cell in tables.build(published.HALVES[embedding], setup, stored, (wants.SMALL,)).cells
         if cell.facts["method"] == "aux"
     }
-    once = [cell for cell in cells if values(cell, "setup", "epochs") == ("paper", 1)]
-    pairs = [(cell.ours, fewer[values(cell, "embedding", "n", "q")]) for cell in once]
+    pairs = [(cell.ours, fewer[values(cell, "setup", "embedding", "n", "q")]) for cell in once]
     gains = [more - less for more, less in pairs if more is not None and less is not None]
     if not gains:
         return ""

@@ -24,7 +24,7 @@ from auxmod.settings import build
         ("curves", 2 * 2 * (3 + 3 + 1)),
         # some are in two lists
         ("finalists", 5 * 18 * 2 + 12 * 2 * 3 - 4 + 12 * 4 - 6 + 9 * 3 - 2 + 2 * 2 * 4 + 9 * 4 + 16 + 8 + 3 * 9 * 2),
-        ("longer", 4 * 18 + 6 * 9 + 5 * 9),
+        ("longer", (4 + 7) * 9 + (6 + 6) * 9),
         ("starts", 3 * 2 * 3 * 2 * 2),
     ],
 )

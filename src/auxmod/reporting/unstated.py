@@ -137,7 +137,9 @@ def longer(place: Path) -> str:
 
 def _trained(own: Sequence[Cell], samples: int) -> str:
     """Cell by cell, and how many agree with the paper's."""
-    near, rows = grouped(own, ("setup", "epochs")), []
+    ways, rows = grouped(own, ("setup", "epochs")), []
+    begun = [way for way, cells in ways.items() if any(cell.ours is not None for cell in cells)]
+    near = {way: ways[way] for way in begun or ways}
     for (embedding, n, q), cells in grouped(own, ("embedding", "n", "q")).items():
         figures = {values(cell, "setup", "epochs"): cell.ours for cell in cells}
         ours = ("not run" if figures[way] is None else f"{figures[way]:.1f}" for way in near)
@@ -154,7 +156,9 @@ def _trained(own: Sequence[Cell], samples: int) -> str:
     if spread:
         note += "; and the cells between the least and the greatest of the paper's own over its 24 pairs (K, r), from "
         note += "its Table 3"
-    return f"{markdown(heads, rows)}\n\n{note}: `auxmod table longer`."
+    left = [f"`{setup}`, {epochs(count)}" for setup, count in ways if (setup, count) not in near]
+    missing = f" Not run: {'; '.join(left)}." if left else ""
+    return f"{markdown(heads, rows)}\n\n{note}: `auxmod table longer`.{missing}"
 
 
 def _at_equal_steps(place: Path, cells: Sequence[Cell]) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from auxmod.config import RunConfig
-from auxmod.experiments.store import result_row
+from auxmod.experiments.store import Results, result_row
 from auxmod.problem import theory
 
 
@@ -28,6 +29,11 @@ def row(run: RunConfig, match: float | None = None, tau: float = 0.9) -> dict[st
     steps = run.training.steps
     curve = [{"step": steps * i // 18, "loss": 1.0, "accuracy": share * rise(i / 18)} for i in range(1, 19)]
     return result_row(run, scores, {"device": "none"}, validation=share, curve=curve)
+
+
+def append(path: Path, row: Mapping[str, Any]) -> bool:
+    """Add a row to a results file; False where the run has figures already."""
+    return bool(Results(path).append([row]))
 
 
 def rise(x: float) -> float:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import auxmod
+import made_up
 from auxmod.experiments import claims
-from auxmod.experiments.store import Run, append_result, result_row
+from auxmod.experiments.store import Run, result_row
 from auxmod.serving.server import Server
 from served import served
 from tiny import flags, tiny
@@ -109,7 +110,7 @@ def test_a_curve_moves_while_a_run_goes(server: Server, store: Path, page: Any, 
 
 def test_a_sweep_shows_how_far_it_is(tmp_path: Path, page: Any, complaints: list[str]) -> None:
     cells, results = [tiny(seed=seed) for seed in range(4)], tmp_path / "s.jsonl"
-    append_result(results, result_row(cells[0], None, {}, failed="It diverged."))
+    made_up.append(results, result_row(cells[0], None, {}, failed="It diverged."))
     claims.announce(claims.directory_of(results), {cell.hash: cell.to_dict() for cell in cells})
     claim = claims.take(claims.directory_of(results), [cells[1].hash, cells[2].hash])
     with served(tmp_path) as server:
@@ -126,7 +127,7 @@ def test_a_sweep_shows_how_far_it_is(tmp_path: Path, page: Any, complaints: list
 def test_what_files_say_is_shown_as_text(tmp_path: Path, page: Any, complaints: list[str]) -> None:
     name = "<img src=x onerror=alert(1)>"
     Run.create(tmp_path / name, tiny()).log({"step": 1, "loss": 1.0, "accuracy": 0.5})
-    append_result(tmp_path / "r.jsonl", result_row(tiny(seed=1), None, {}, failed="<script>alert(2)</script>"))
+    made_up.append(tmp_path / "r.jsonl", result_row(tiny(seed=1), None, {}, failed="<script>alert(2)</script>"))
     (tmp_path / "<b>bad.jsonl").write_text("<i>nonsense</i>\n")
     page.on("dialog", lambda dialog: complaints.append(dialog.message))
     with served(tmp_path) as server:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+import made_up
 from auxmod.errors import UserError
 from auxmod.experiments import claims
-from auxmod.experiments.store import Results, append_result, locked, read_results, result_row
+from auxmod.experiments.store import Results, locked, read_results, result_row
 from tiny import tiny
 
 
@@ -21,18 +22,18 @@ def row(seed: int, **more: Any) -> dict[str, Any]:
 def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "r.jsonl"
     written = [row(0, validation=0.5, curve=[{"step": 1, "loss": 1.0, "accuracy": 0.5}]), row(1), row(2, failed="Why.")]
-    assert [append_result(path, each) for each in written] == [True] * 3
+    assert [made_up.append(path, each) for each in written] == [True] * 3
     assert read_results(path) == written
     assert "scores" not in written[2]
-    assert not append_result(path, row(0))
+    assert not made_up.append(path, row(0))
     assert len(path.read_text().splitlines()) == 3
 
 
 def test_figures_win_over_a_failure_wherever_they_stand(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     for each in (row(0, failed="One."), row(0, failed="Two."), row(1, failed="Three."), row(1)):
-        append_result(path, each)
-    assert not append_result(path, row(1, failed="Late."))
+        made_up.append(path, each)
+    assert not made_up.append(path, row(1, failed="Late."))
     assert [each.get("failed") for each in read_results(path)] == ["Two.", None]
     book = Results(path)
     book.refresh()
@@ -43,7 +44,7 @@ def test_figures_win_over_a_failure_wherever_they_stand(tmp_path: Path) -> None:
 def test_it_is_read_on_from_where_it_was_read_before(tmp_path: Path) -> None:
     path, book = tmp_path / "r.jsonl", Results(tmp_path / "r.jsonl")
     assert book.refresh() == []
-    append_result(path, row(0))
+    made_up.append(path, row(0))
     assert book.refresh() == [row(0)]
     with open(path, "a") as file:
         file.write(json.dumps(row(1))[:40])  # somebody is writing it just now
@@ -59,13 +60,13 @@ def test_it_is_read_on_from_where_it_was_read_before(tmp_path: Path) -> None:
 
 def test_a_torn_last_line_is_taken_out_and_a_whole_one_kept(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
-    append_result(path, row(0))
+    made_up.append(path, row(0))
     with open(path, "a") as file:
         file.write('{"hash": "abc", "conf')
-    append_result(path, row(1))
+    made_up.append(path, row(1))
     assert read_results(path) == [row(0), row(1)]
     path.write_text(path.read_text().rstrip("\n"))  # an editor that ends no last line
-    append_result(path, row(2))
+    made_up.append(path, row(2))
     assert read_results(path) == [row(0), row(1), row(2)]
 
 
@@ -81,11 +82,11 @@ def test_a_torn_last_line_is_taken_out_and_a_whole_one_kept(tmp_path: Path) -> N
 )
 def test_a_line_that_is_none_is_named_and_nothing_is_written(tmp_path: Path, line: str, words: str) -> None:
     path = tmp_path / "r.jsonl"
-    append_result(path, row(0))
+    made_up.append(path, row(0))
     with open(path, "a") as file:
         file.write(line + "\n" * ("without its end" not in line))
     before = path.read_bytes()
-    for attempt in (lambda: read_results(path), lambda: append_result(path, row(1))):
+    for attempt in (lambda: read_results(path), lambda: made_up.append(path, row(1))):
         with pytest.raises(UserError, match=words):
             attempt()
     assert path.read_bytes() == before
@@ -93,10 +94,10 @@ def test_a_line_that_is_none_is_named_and_nothing_is_written(tmp_path: Path, lin
 
 def test_a_place_that_cannot_be_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"(?i)is a directory"):
-        append_result(tmp_path, row(0))
+        made_up.append(tmp_path, row(0))
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot be written"):
-        append_result(tmp_path / "file" / "r.jsonl", row(0))
+        made_up.append(tmp_path / "file" / "r.jsonl", row(0))
     with pytest.raises(UserError, match="There is no results file"):
         read_results(tmp_path / "none.jsonl")
 
@@ -106,7 +107,7 @@ def test_a_place_that_cannot_be_is_a_sentence(tmp_path: Path) -> None:
 
 def _append_many(path: Path, first: int) -> None:
     for seed in range(first, first + 40):
-        append_result(path, row(seed))
+        made_up.append(path, row(seed))
 
 
 def test_many_processes_append_and_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
@@ -175,4 +176,4 @@ def test_the_lock_is_let_go_of_when_something_fails(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     with pytest.raises(KeyboardInterrupt), locked(path):
         raise KeyboardInterrupt
-    assert append_result(path, row(0))
+    assert made_up.append(path, row(0))

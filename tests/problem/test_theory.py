@@ -41,6 +41,20 @@ def sparse_input_law(n: int, q: int, fill: str) -> dict[tuple[int, ...], float]:
     return law
 
 
+@given(st.integers(2, 1000), st.floats(0.001, 0.5))
+def test_guessing_a_class_is_right_as_often_as_classes_are_within_reach(q: int, tau: float) -> None:
+    near = sum(min(d, q - d) <= tau * q + 1e-9 for d in range(q))
+    assert theory.chance(q, tau, angles=False) == pytest.approx(near / q)
+    assert theory.chance(q, tau, angles=True) == 2 * tau
+    assert theory.chance(q, None, angles=False) == theory.chance(q, None, angles=True) == 1 / q
+
+
+def test_a_class_at_exactly_the_tolerance_is_within_reach() -> None:
+    assert 0.29 * 100 < 29
+    assert theory.chance(100, 0.29, angles=False) == pytest.approx(0.59)
+    assert theory.chance(7, 0.6, angles=True) == theory.chance(7, 0.6, angles=False) == 1
+
+
 @pytest.mark.parametrize(("n", "q"), SMALL)
 def test_expected_wraps_are_those_of_every_input(n: int, q: int) -> None:
     sums = [sum(x) for x in inputs(n, q)]

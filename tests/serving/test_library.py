@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 import torch
 
+import made_up
 from auxmod.errors import UserError
 from auxmod.experiments import catalogue, claims
-from auxmod.experiments.store import Results, Run, append_result, result_row
+from auxmod.experiments.store import Results, Run, result_row
 from auxmod.experiments.sweep import run_sweep
 from auxmod.serving import library as module
 from auxmod.serving.library import Library
@@ -107,7 +108,7 @@ def test_no_store_is_a_sentence(tmp_path: Path) -> None:
 
 
 def test_a_results_file_alone_is_a_store(tmp_path: Path) -> None:
-    append_result(tmp_path / "r.jsonl", row(tiny()))
+    made_up.append(tmp_path / "r.jsonl", row(tiny()))
     library = Library(tmp_path / "r.jsonl")
     (shown,) = library.news(0, {})["rows"]
     assert (shown["name"], shown["state"]) == (f"r.jsonl {tiny().hash}", "done")
@@ -120,8 +121,8 @@ def test_a_results_file_alone_is_a_store(tmp_path: Path) -> None:
 
 def test_a_sweep_in_training_shows_its_cells_and_how_far_it_is(tmp_path: Path) -> None:
     results, cells = tmp_path / "s.jsonl", [tiny(seed=seed) for seed in range(6)]
-    append_result(results, row(cells[0]))
-    append_result(results, result_row(cells[1], None, {}, failed="It diverged."))
+    made_up.append(results, row(cells[0]))
+    made_up.append(results, result_row(cells[1], None, {}, failed="It diverged."))
     directory = claims.directory_of(results)
     claims.announce(directory, {cell.hash: cell.to_dict() for cell in cells})
     claim = claims.take(directory, [cell.hash for cell in cells[2:4]])
@@ -144,7 +145,7 @@ def test_a_sweep_in_training_shows_its_cells_and_how_far_it_is(tmp_path: Path) -
 
 def test_watching_takes_nothing_and_waits_for_nobody(tmp_path: Path) -> None:
     results = tmp_path / "s.jsonl"
-    append_result(results, row(tiny()))
+    made_up.append(results, row(tiny()))
     directory = claims.directory_of(results)
     claim = claims.take(directory, ["a"])
     assert claims.watched(results) == {"a": claim.log}

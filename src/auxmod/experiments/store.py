@@ -327,8 +327,3 @@ def rows_of(configs: Iterable[RunConfig], path: Path) -> list[dict[str, Any]]:
     """A results file's rows of these runs, in their order."""
     rows = {row["hash"]: row for row in read_results(path)}
     return [rows[config.hash] for config in configs]
-
-
-def append_result(path: Path, row: Mapping[str, Any]) -> bool:
-    """Add a row, safely from several processes; False where the run has figures already."""
-    return bool(Results(path).append([row]))

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from auxmod.problem import labels
+from auxmod.problem.theory import chance
 
 TAUS = (0.005, 0.01, 0.05, 0.1)
 """The tolerances of the paper and of the sparse method's report."""
@@ -22,18 +23,6 @@ def circular_error(value: Tensor, target: Tensor, q: Tensor | int) -> Tensor:
     """The distance min(|ŷ−y|, q−|ŷ−y|) of two numbers on a circle of length q."""
     gap = (value - target).abs()
     return torch.minimum(gap, q - gap)
-
-
-def chance(q: int, tau: float | None, angles: bool) -> float:
-    """The accuracy of a uniformly random guess: an angle on the circle, or one of q classes.
-
-    ``tau`` is None for match accuracy. Both hold for any distribution of the target.
-    """
-    if tau is None:
-        return 1 / q
-    if angles:
-        return min(1.0, 2 * tau)
-    return min(1.0, (2 * int(tau * q + 1e-9) + 1) / q)
 
 
 @dataclass(frozen=True)

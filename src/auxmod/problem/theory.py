@@ -1,4 +1,4 @@
-"""The paper's quantities, right: expected wraps, ρ, the gap bound, distances of inputs, a choice of (K, r).
+"""The paper's quantities, right: chance, expected wraps, ρ, the gap bound, distances of inputs, a choice of (K, r).
 
 Standard library and numpy, no torch. Every number comes from `laws`, which is exact; where the paper's own
 formula differs, a function with `as_printed` in its name gives that too, so that both can stand side by side.
@@ -24,6 +24,21 @@ GRID_K, GRID_R = (4, 9), (0.1, 0.4)
 
 Moduli = tuple[int, ...]
 Weights = tuple[float, ...]
+
+# ---- guessing ---------------------------------------------------------------------------------------------
+
+
+def chance(q: int, tau: float | None, angles: bool) -> float:
+    """The accuracy of a uniformly random guess: an angle on the circle, or one of q classes.
+
+    ``tau`` is None for match accuracy. Both hold for any distribution of the target.
+    """
+    if tau is None:
+        return 1 / q
+    if angles:
+        return min(1.0, 2 * tau)
+    return min(1.0, (2 * int(tau * q + 1e-9) + 1) / q)
+
 
 # ---- expected wraps ---------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from auxmod.errors import UserError, require
 from auxmod.experiments import catalogue
 from auxmod.experiments.store import read_results, supersedes
 from auxmod.files import RESULT
+from auxmod.problem import theory
 
 Row = Mapping[str, Any]
 Index = dict[str, list[Row]]
@@ -140,11 +141,8 @@ def collect(results: Index, run: RunConfig, tau: float | None = None, asks: int 
 
 
 def chance(run: RunConfig, tau: float | None = None) -> float:
-    """`problem.metrics.chance` in percent, without torch."""
-    q = run.problem.q
-    if tau is None:
-        return 100 / q
-    return min(100.0, 200 * tau if run.model.angles else 100 * (2 * int(tau * q + 1e-9) + 1) / q)
+    """What guessing gets, in percent."""
+    return 100 * theory.chance(run.problem.q, tau, run.model.angles)
 
 
 def missing(results: Index, runs: Iterable[RunConfig]) -> list[RunConfig]:

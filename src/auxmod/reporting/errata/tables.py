@@ -109,7 +109,7 @@ def _tenth_match() -> Iterator[Finding]:
 
 def _chance() -> Iterator[Finding]:
     for tau in TAUS:
-        chance = {size: 100 * (2 * int(tau * size[1]) + 1) / size[1] for size in TABLE2}
+        chance = {size: 100 * theory.chance(size[1], tau, angles=False) for size in TABLE2}
         baseline = {size: row[_first(tau) + 1] for size, row in TABLE2.items()}
         below = {size: value for size, value in baseline.items() if value < chance[size]}
         yield Finding(

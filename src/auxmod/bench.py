@@ -188,8 +188,8 @@ def matrix_tflops(precision: str, device: torch.device, clock: Clock) -> float:
 def prepared_step(ensemble: Ensemble) -> tuple[Work, Work, bool]:
     """A training step as `fit` makes it, what it does once an epoch, and whether the step was captured."""
     ensemble._draw_order(0)
-    step = captured(ensemble.step, ensemble._changing(), ensemble.device)
-    return step, partial(ensemble._draw_order, 1), step != ensemble.step
+    step = captured(ensemble.step, ensemble._changing(), ensemble.device, ensemble.eager_step)
+    return step, partial(ensemble._draw_order, 1), step not in (ensemble.step, ensemble.eager_step)
 
 
 def measure(

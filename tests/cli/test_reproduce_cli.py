@@ -148,6 +148,8 @@ def test_a_whole_table_with_one_setting_changed(cli: Cli) -> None:
     assert [[row["mean"] is not None for row in table["rows"]].count(True) for table in made] == [1, 0]
     _, out, _ = cli("reproduce", "table1b", "--preset", "paper+clip=0.5", "--samples", "100K", "--dry-run", "--json")
     assert [(part["done"], part["missing"]) for part in json.loads(out)] == [(1, 80)]
+    _, _, error = cli("table", "table1b", "--preset", "paper+clip=3")
+    assert error == "None of these has been run: auxmod reproduce table1b --preset paper+clip=3 does it.\n"
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -178,6 +180,8 @@ def test_a_figure_is_drawn_where_it_is_asked_for(cli: Cli) -> None:
     _, out, _ = cli("figure", "redbox", "--out", "made/redbox.svg", "--preset", "best", "--json")
     assert json.loads(out)["figure"] == "made/redbox.svg"
     assert Path("made/redbox.svg").read_bytes().startswith(b"<?xml")
+    _, out, _ = cli("figure", "redbox", "--preset", "best+clip=1")
+    assert out == "drawn: redbox-best+clip=1.png\n"  # not over what another preset drew
     _, out, _ = cli("figure", "redbox", "--out", "both.svg", "--preset", "both", "--json")
     assert [each["figure"] for each in json.loads(out)] == ["both-paper.svg", "both-best.svg"]
 
@@ -341,11 +345,18 @@ def test_what_needs_no_runs_is_printed_at_once(cli: Cli) -> None:
     [
         (["table", "table9"], 'Invalid value "table9"'),
         (["figure", "table2"], 'Invalid value "table2"'),
-        (["table", "table1a", "--preset", "demo"], "--preset is 'demo'; choose one of stated, paper, best, both."),
+        (["table", "table1a", "--preset", "demo"], "--preset is 'demo'; choose one of stated, paper, best, both, or"),
         (
             ["table", "table1a", "--preset", "paper+n=5"],
-            "changes 'n', of which table1a has its own: choose by the flags",
+            "--preset changes 'n', but what its name may change is: readout",
         ),
+        (
+            ["table", "configs", "--preset", "paper+norm=post"],
+            "changes 'norm', which configs varies itself: leave it out",
+        ),
+        (["table", "all", "--preset", "paper+norm=post"], "changes 'norm', which configs varies itself: leave it out"),
+        (["table", "configs", "--preset", "paper+init=cloned"], "weights with small ones: default, 0.02, linear-0.02."),
+        (["figure", "curves", "--preset", "both+init=a/b"], "--init is 'a/b'; give default, cloned, or a σ above 0"),
         (
             ["figure", "rho", "--preset", "paper+lr=1"],
             "changes 'lr', but rho is the same in every preset: leave it out",

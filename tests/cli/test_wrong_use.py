@@ -135,7 +135,7 @@ WRONG: list[tuple[list[str], str]] = [
     (train("--device", "cuda"), "--device is cuda, but this machine has no CUDA devices: use --device cpu or auto"),
     (train("--device", "tpu"), "--device is 'tpu'; choose auto, cpu, cuda or cuda:i"),
     (train("--precision", "tf32"), "--precision tf32 is a mode of CUDA devices"),
-    (train("--preset", "huge"), 'Invalid value "huge" for --preset'),
+    (train("--preset", "huge"), "--preset is 'huge'; choose one of demo, stated, paper, best, or"),
     (train("--config", "bad.toml"), "--config bad.toml cannot be read"),
     (train("--config", "none.toml"), "--config none.toml cannot be read"),
     (train("--config", "unknown.toml"), "There is no setting 'colour'"),

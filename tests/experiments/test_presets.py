@@ -82,28 +82,29 @@ def test_a_presets_name_may_change_settings_of_it() -> None:
     assert {name for name in plain if plain[name] != changed[name]} == {"init", "lr"}
     assert (changed["init"], changed["lr"]) == ("0.02", 10.0)
     assert with_preset("paper+clip=0", {**given, "clip": 2.0})["clip"] == 2.0  # what is given wins
-    assert with_preset("best+final_norm=true", given)["final_norm"] is True
-    assert with_preset("paper+moduli=1,2,4", given)["moduli"] == (1, 2, 4)
-    assert "k" not in with_preset("paper+moduli=1,2,4", given)
-
-
-def test_a_changed_k_or_r_is_of_aux_alone() -> None:
-    for method, has in (("aux", True), ("sparse", False), ("naive", False)):
-        filled = with_preset("paper+k=7+r=0.3", {"method": method, "embedding": "token"})
-        assert (filled.get("k"), filled.get("r")) == ((7, 0.3) if has else (None, None))
+    assert with_preset("best+final-norm=true", given)["final_norm"] is True
+    assert build(**with_preset("paper+clip=0", given | {"moduli": (1, 3)})).method.moduli == (1, 3)
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("paper+colour=red", "There is no setting 'colour'"),
+        ("paper+colour=red", "--preset changes 'colour', but what its name may change is: readout, layers,"),
+        ("paper+k=5", "--preset changes 'k', but"),  # it would be of aux alone
+        ("paper+moduli=1,2", "--preset changes 'moduli', but"),
+        ("paper+data=mine.npz", "--preset changes 'data', but"),
+        ("paper+asks=16", "--preset changes 'asks', but"),
+        ("paper+Init=0.02", "--preset changes 'Init', but"),
+        ("paper+lr=1+lr=2", "--preset changes 'lr' twice: leave one out."),
         ("paper+init", "--init is ''"),
         ("paper+lr=1:3", "--lr is '1:3', but a preset is changed to one value"),
         ("paper+lr=fast", "--lr is 'fast', but must be a number"),
-        ("papers+lr=1", "--preset is 'papers'; choose one of demo, stated, paper, best."),
+        ("papers+lr=1", "--preset is 'papers+lr=1'; choose one of demo, stated, paper, best, or change one"),
+        ("paper+", "--preset is 'paper+'; choose one of demo, stated, paper, best, or change one: paper+init=0.02."),
+        (5, "--preset is 5; choose one of demo,"),
     ],
 )
-def test_a_change_that_cannot_be_is_a_sentence(name: str, words: str) -> None:
+def test_a_change_that_cannot_be_is_a_sentence(name: Any, words: str) -> None:
     with pytest.raises(UserError, match=re.escape(words)):
         with_preset(name, {})
 

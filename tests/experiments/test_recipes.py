@@ -94,9 +94,11 @@ def test_a_configurations_small_weights_are_so_in_the_presets_way(preset: str, s
     assert {want.run.model.init for want in RECIPES["configs"](preset)} == {"default", small}
 
 
-def test_equal_compute_is_as_many_steps() -> None:
-    steps = {run.training.steps for run in cells("curves", ["paper"]) if run.training.epochs > 10}
-    assert steps == {run.training.steps for run in cells("curves", ["paper"]) if run.training.samples == 1_000_000}
+@pytest.mark.parametrize(("preset", "epochs"), [("paper", 10), ("paper+epochs=2", 2), ("paper+epochs=200", 200)])
+def test_equal_compute_is_as_many_steps(preset: str, epochs: int) -> None:
+    runs = cells("curves", [preset])
+    steps = {run.training.steps for run in runs if run.training.epochs > epochs}
+    assert steps == {run.training.steps for run in runs if run.training.samples == 1_000_000}
 
 
 def test_an_item_without_runs_is_refused() -> None:

@@ -1,5 +1,7 @@
 """A run that does not fit is refused with what it needs."""
 
+import os
+
 import pytest
 import torch
 
@@ -9,6 +11,14 @@ from auxmod.learning.cost import member_bytes, parameters
 from tiny import tiny
 
 CPU = torch.device("cpu")
+
+
+def test_where_a_system_does_not_say_what_is_free_it_is_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert 0 < memory.free_bytes(CPU) < whole
+    names = {name: code for name, code in os.sysconf_names.items() if name != "SC_AVPHYS_PAGES"}
+    monkeypatch.setattr(os, "sysconf_names", names)  # as on macOS
+    assert memory.free_bytes(CPU) == whole
 
 
 def test_a_head_too_large_says_what_it_needs_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,11 +123,12 @@ else:
 
 _PRESET_HELP = (
     "Fill every setting not given. demo: a small case for two CPU cores; stated: what the paper states; "
-    "paper: the setup that best explains its figures; best: what learned best in our runs."
+    "paper: the setup that best explains its figures; best: what learned best in our runs; paper+init=0.02+clip=0: "
+    "one of these with settings changed."
 )
 _CONFIG_HELP = "A TOML file of settings. Each can also come from the environment, as AUXMOD_<SETTING>."
 Preset = Annotated[
-    Literal["demo", "stated", "paper", "best"] | None,
+    str | None,
     Parameter(help=_PRESET_HELP, group=RUN, env_var="AUXMOD_PRESET"),
 ]
 ConfigFile = Annotated[

@@ -17,7 +17,7 @@ def report(
     store: Annotated[
         Path | None,
         Parameter(
-            help="A directory of runs or results files, or one such file. [default: results/]", show_default=False
+            help="A directory of runs or results files, or one such file. [default: as for table]", show_default=False
         ),
     ] = None,
     /,

@@ -21,6 +21,7 @@ from auxmod.cli.shown import (
     Preset,
     Samples,
     TableName,
+    default_picture,
     draw,
     one_of,
     pictures_of,
@@ -49,7 +50,7 @@ def reproduce(
     *,
     preset: Preset = "both",
     seeds: Annotated[
-        int | None, WHOLE, Parameter(help="Seeds a cell.", show_default="3 at 100K, 1 above and over K and r")
+        int | None, WHOLE, Parameter(help="Seeds a cell.", show_default="3 at 100K, else 1, and 1 over K and r")
     ] = None,
     samples: Samples = None,
     only: OnlyFlags = None,
@@ -75,8 +76,8 @@ def reproduce(
     from auxmod.reporting.results import default_place
 
     require(not (out and samples), "--out draws the paper's numbers of samples: leave out --samples, or --out.")
-    picture = out or (Path("curves.png") if item == "curves" and not samples else None)
     presets = presets_of(preset, item)
+    picture = out or (default_picture(item, preset) if item == "curves" and not samples else None)
     pictures = pictures_of(item, presets, picture) if picture else []
     kept = [] if out or force else [figure for figure in pictures if figure.path.exists()]
     pictures = [figure for figure in pictures if figure not in kept]

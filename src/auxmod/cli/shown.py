@@ -50,11 +50,9 @@ def one_of(choices: Any) -> Parameter:
 PublishedTable = Literal["table1a", "table1b", "table2", "table3", "configs", "choice", "gap"]
 
 PRESETS = {"stated": ("stated",), "paper": ("paper",), "best": ("best",), "both": ("paper", "best")}
-FIXED = ("n", "q", "embedding", "samples", "test_samples", "method", "seed")
-"""Settings that an item has of its own."""
 _PRESET = Parameter(
     help="stated: what the paper states; paper: the setup that best explains its figures; best: each method's own "
-    "best; both: these last two. paper+init=0.02 is that preset with a setting changed, in all of the item's runs."
+    "best; both: these last two. paper+init=0.02+clip=0 changes settings of a preset, in all of the item's runs."
 )
 Preset = Annotated[str, _PRESET]
 _RESULTS = "A results file, or a directory of them or of runs. [default: results/ here, or else the source tree's]"
@@ -62,6 +60,10 @@ Results = Annotated[Path | None, Parameter(help=_RESULTS, show_default=False)]
 _SAMPLES = "Numbers of training samples, such as 100K,1M, in place of the item's own."
 Samples = Annotated[str | None, Parameter(help=_SAMPLES, show_default=False)]
 Method = Literal["auto", "aux", "sparse", "naive", "expected", "fixed", "all", "searched"]
+_METHOD = (
+    "Only this method. Of aux, expected has both losses, weighted; fixed draws a label once; all asks it of both "
+    "points; searched is the best of the paper's 24 pairs."
+)
 NONE = "No cell of {} is as --n, --q, --samples, --method and --embedding ask: leave some of them out."
 Form = Annotated[Format, Parameter(help="How it is printed; csv and json have a line or object for each cell.")]
 
@@ -72,7 +74,7 @@ class Only:
 
     n: Annotated[str | None, Parameter(help="Only these numbers of terms, such as 64,128.")] = None
     q: Annotated[str | None, Parameter(help="Only these moduli.")] = None
-    method: Annotated[Method | None, Parameter(help="Only this method.")] = None
+    method: Annotated[Method | None, Parameter(help=_METHOD)] = None
     embedding: Annotated[Embedding | None, Parameter(help="Only this embedding.")] = None
 
     def keeper(self) -> Callable[[Facts], bool]:
@@ -88,19 +90,19 @@ OnlyFlags = Annotated[Only | None, Parameter(name="*")]
 
 def presets_of(text: str, item: str) -> tuple[str, ...]:
     """The presets in which `--preset` asks for an item."""
-    from auxmod.experiments.presets import CHANGE
-    from auxmod.experiments.recipes import differs_by_preset
+    from auxmod.experiments.presets import check_plain, parsed
+    from auxmod.experiments.recipes import check_changes
 
-    name, *changes = CHANGE.split(text)
-    require(name in PRESETS, f"--preset is {name!r}; choose one of {', '.join(PRESETS)}.")
-    for change in changes:
-        setting = change.partition("=")[0]
-        require(
-            setting not in FIXED, f"--preset changes {setting!r}, of which {item} has its own: choose by the flags."
-        )
-        same = f"--preset changes {setting!r}, but {item} is the same in every preset: leave it out."
-        require(item == "all" or differs_by_preset(item), same)
-    return tuple("+".join((own, *changes)) for own in PRESETS[name])
+    plain, changes = parsed(text)
+    check_plain(plain, PRESETS, text)
+    check_changes(item, changes)
+    return tuple(own + text.removeprefix(plain) for own in PRESETS[plain])
+
+
+def default_picture(item: str, preset: str) -> Path:
+    """Where an item is drawn unless it is said: a preset that was changed has its own file."""
+    changed = f"-{preset}".replace("/", "-") if "+" in preset else ""
+    return Path(f"figures{changed}" if item == "all" else f"{item}{changed}.png")
 
 
 def table(
@@ -125,6 +127,9 @@ def table(
     made = [each for each in tables.tables(item, presets_of(preset, item), read(results), counts, keep) if each.cells]
     require(bool(made), NONE.format(item))
     show_tables(made, "json" if json else format)
+    if all(cell.ours is None for each in made for cell in each.cells):
+        told = f"None of these has been run: auxmod reproduce {item} --preset {preset} does it."
+        display.console(stderr=True).print(told, markup=False)
 
 
 def figure(
@@ -145,7 +150,7 @@ def figure(
     """
     from auxmod.reporting.results import read
 
-    pictures = pictures_of(item, presets_of(preset, item), out or Path("figures" if item == "all" else f"{item}.png"))
+    pictures = pictures_of(item, presets_of(preset, item), out or default_picture(item, preset))
     for picture in pictures:
         check_free(picture.path, force)
     drawn = draw(pictures, read(results))
@@ -201,7 +206,8 @@ def pictures_of(item: str, presets: Sequence[str], out: Path) -> list[Picture]:
     found = []
     for name in FIGURES if item == "all" else (item,):
         path, own = out / f"{name}.png" if item == "all" else out, presets if differs_by_preset(name) else presets[:1]
-        named = (path.with_stem(f"{path.stem}-{preset}") if len(own) > 1 else path for preset in own)
+        stems = (f"{path.stem}-{preset}".replace("/", "-") for preset in own)
+        named = (path.with_stem(stem) if len(own) > 1 else path for stem in stems)
         found += [Picture(name, preset, file) for preset, file in zip(own, named, strict=True)]
     return found
 

@@ -14,7 +14,7 @@ from typing import Any
 from auxmod.checked import OF_LINEAR, flag
 from auxmod.errors import require
 from auxmod.experiments.ranges import alternatives
-from auxmod.settings import AUTO
+from auxmod.settings import AUTO, SETTINGS
 
 Settings = dict[str, Any]
 
@@ -121,33 +121,45 @@ PRESETS: dict[str, Callable[[Mapping[str, Any]], Settings]] = {
 }
 
 
-CHANGE = re.compile(r"\+(?=[a-z])")
+CHANGE = re.compile(r"\+(?=[A-Za-z])")
 """What stands before each change in a preset's name; 1e+4 has none."""
+GIVEN = ("embedding", "samples", "test_samples", "asks", "data", "data_sha256")
+CHANGEABLE = tuple(name for name, group in SETTINGS.items() if group in ("model", "training") and name not in GIVEN)
+"""What a preset's name may change: how the encoder is built and trained, not what is learned and measured."""
+
+
+def parsed(name: str) -> tuple[str, Settings]:
+    """A preset's plain name, and the changes that stand behind it.
+
+    >>> parsed("paper+init=0.02+clip=0")
+    ('paper', {'init': '0.02', 'clip': 0.0})
+    """
+    plain, *changes = CHANGE.split(str(name))
+    made: Settings = {}
+    for change in changes:
+        written, _, text = change.partition("=")
+        setting, able = written.replace("-", "_"), ", ".join(CHANGEABLE)
+        require(setting in CHANGEABLE, f"--preset changes {written!r}, but what its name may change is: {able}.")
+        require(setting not in made, f"--preset changes {written!r} twice: leave one out.")
+        values = alternatives(setting, text)
+        require(len(values) == 1, f"{flag(setting)} is {text!r}, but a preset is changed to one value.")
+        made[setting] = values[0]
+    return plain, made
+
+
+def check_plain(plain: str, known: Iterable[str], name: str) -> None:
+    """A preset that is not there is a sentence."""
+    require(plain in known, f"--preset is {name!r}; choose one of {', '.join(known)}, or change one: paper+init=0.02.")
 
 
 def with_preset(name: str | None, given: Mapping[str, Any]) -> Settings:
-    """The given settings, with what is not given filled from the preset; without one, the method is `auto`.
-
-    >>> with_preset("paper+clip=0", {"embedding": "token", "method": "naive"})["clip"]
-    0.0
-    """
+    """The given settings, with what is not given filled from the preset; without one, the method is `auto`."""
     if name is None:
         return dict(given) if given.keys() & {"method", "k", "r", "moduli"} else {"method": "auto", **given}
-    name, *changes = CHANGE.split(name)
-    require(name in PRESETS, f"--preset is {name!r}; choose one of {', '.join(PRESETS)}.")
-    given = _changed(changes, given.get("method", "aux")) | dict(given)
-    filled = PRESETS[name](given)
+    plain, changes = parsed(name)
+    check_plain(plain, PRESETS, name)
+    given = changes | dict(given)
+    filled = PRESETS[plain](given)
     # an explicit set of moduli replaces the paper's pair, and explicit weights its r
     left_out = ("k", "r", "draw") if "moduli" in given else ("r",) if "weights" in given else ()
-    return {key: value for key, value in filled.items() if key not in left_out} | dict(given)
-
-
-def _changed(changes: Iterable[str], method: object) -> Settings:
-    """What the changes in a preset's name say; K and r are aux's alone."""
-    made: Settings = {}
-    for change in changes:
-        name, _, text = change.partition("=")
-        values = alternatives(name, text)
-        require(len(values) == 1, f"{flag(name)} is {text!r}, but a preset is changed to one value.")
-        made[name] = values[0]
-    return {key: value for key, value in made.items() if key not in ("k", "r") or method == "aux"}
+    return {key: value for key, value in filled.items() if key not in left_out} | given

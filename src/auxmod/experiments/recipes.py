@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from auxmod.config import RunConfig
 from auxmod.errors import require
-from auxmod.experiments.presets import GRID, with_preset
+from auxmod.experiments.presets import GRID, LINEAR, with_preset
 from auxmod.experiments.ranges import expand
 from auxmod.experiments.unstated import finalists, knobs, longer, setup, starts
 from auxmod.experiments.wants import HUGE, LARGE, SIZES, SMALL, VARIANTS, Facts, Wanted, wanted
@@ -70,6 +70,8 @@ def configs(preset: str, samples: Sequence[int] = (LARGE,)) -> Iterator[Wanted]:
     Small weights are so in the preset's own way, where it has one.
     """
     own = wanted(preset, "aux", (8, 97), "token", LARGE).run.model.init
+    able = ("default", "0.02", LINEAR)
+    require(own in able, f"The configurations compare PyTorch's initial weights with small ones: {', '.join(able)}.")
     small: dict[Any, str] = {} if own == "default" else {"0.02": own}
     for values in itertools.product(*SWITCHES.values()):
         switches = {name: small.get(value, value) for name, value in zip(SWITCHES, values, strict=True)}
@@ -99,17 +101,16 @@ def redbox(preset: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
 
 CURVE_SIZES = (("token", (8, 31)), ("angular", (32, 97)))
 """Where the learning curves are drawn."""
-REPEAT = 10
+REPEAT = LARGE // SMALL
 """At equal compute, a tenth of the samples, 100K of 1M, is seen ten times as often."""
 
 
 def curves(preset: str, samples: Sequence[int] = (SMALL, LARGE)) -> Iterator[Wanted]:
-    """Learning curves: both methods at 100K and 1M, ten epochs, and of the fewest samples as many steps as 1M takes."""
+    """Learning curves: both methods at 100K and 1M, and of the fewest samples as many steps as 1M takes."""
     for (embedding, size), variant in itertools.product(CURVE_SIZES, ("aux", "sparse")):
-        for count in samples:
-            yield wanted(preset, variant, size, embedding, count)
-        epochs = REPEAT * build().training.epochs
-        yield wanted(preset, variant, size, embedding, min(samples), epochs=epochs)
+        usual = [wanted(preset, variant, size, embedding, count) for count in samples]
+        yield from usual
+        yield wanted(preset, variant, size, embedding, min(samples), epochs=REPEAT * usual[0].run.training.epochs)
 
 
 def headline() -> Iterator[Wanted]:
@@ -180,6 +181,8 @@ class Recipe:
     """False where it is the same whatever the preset."""
     samples: bool = True
     """False where their number is its own."""
+    varied: tuple[str, ...] = ()
+    """Settings that it varies itself, so that no preset can change them."""
 
     def __call__(self, preset: str, samples: Sequence[int] = ()) -> Iterator[Wanted]:
         """What it wants in a preset, at its own numbers of samples or at these."""
@@ -191,7 +194,7 @@ class Recipe:
 RECIPES = {
     "table1a": Recipe(table1a),
     "table1b": Recipe(table1b),
-    "configs": Recipe(configs),
+    "configs": Recipe(configs, varied=("norm", "bias", "dropout")),
     "table3": Recipe(table3, seeds=1),
     "redbox": Recipe(redbox, seeds=1),
     "grid": Recipe(grid, seeds=1),
@@ -211,6 +214,16 @@ RECIPES = {
 def differs_by_preset(item: str) -> bool:
     """Whether an item's runs depend on the preset; what needs no runs does not."""
     return item in RECIPES and RECIPES[item].presets
+
+
+def check_changes(item: str, changes: Iterable[str]) -> None:
+    """A preset's change that an item, or one of all of them, would not show is a sentence."""
+    for setting in changes:
+        same = f"--preset changes {setting!r}, but {item} is the same in every preset: leave it out."
+        require(item == "all" or differs_by_preset(item), same)
+        for name in RECIPES if item == "all" else [item]:
+            varies = f"--preset changes {setting!r}, which {name} varies itself: leave it out."
+            require(setting not in RECIPES[name].varied, varies)
 
 
 def at_samples(items: Iterable[str], samples: Sequence[int]) -> list[str]:

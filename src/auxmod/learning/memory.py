@@ -17,10 +17,11 @@ from auxmod.learning.precision import resolve_device, resolve_precision, trunk_d
 
 
 def free_bytes(device: torch.device) -> int:
-    """Memory that is free on the device now."""
+    """Memory that is free on the device now; all of the machine's, where the system does not say."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    pages = "SC_AVPHYS_PAGES" if "SC_AVPHYS_PAGES" in os.sysconf_names else "SC_PHYS_PAGES"
+    return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def clean_up(device: torch.device) -> None:

@@ -1,8 +1,9 @@
 """The encoder, E members at once: every parameter has a leading member axis, and one run is E = 1.
 
-There is one implementation, equal to `torch.nn.TransformerEncoder` member by member (`plain` builds that twin,
-and tests compare outputs and gradients). It knows nothing of moduli, labels or training. The trunk (blocks)
-computes in the dtype it is asked for; embedding, read-out and all master weights are float32.
+It is equal to `torch.nn.TransformerEncoder` member by member (`plain` builds that twin, and tests compare outputs and
+gradients); `fused` has its blocks once more, as kernels, and tests hold them against it. It knows nothing of moduli,
+labels or training. The trunk (blocks) computes in the dtype it is asked for; embedding, read-out and all master weights
+are float32.
 
 Shapes: E members, B batch, N positions (terms, and one more in front with `cls` pooling), D width.
 """

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from auxmod.config import RunConfig
-from auxmod.experiments import recipes, wants
+from auxmod.experiments import recipes
 from auxmod.reporting import results
+from auxmod.reporting.blocks import epochs
 from auxmod.reporting.looks import CHANCE, COLOURS, FAINT, INK, TITLE, blank, clean
 from auxmod.reporting.render import amount
 
@@ -38,21 +39,26 @@ def equal_figure(preset: str, stored: results.Index) -> Figure:
     """Accuracy against steps, both methods: at equal data, and at equal compute, which the paper never separates."""
     figure = blank(11.4, 6.6)
     panels = figure.subplots(len(recipes.CURVE_SIZES), 2, sharey=True)
-    few, many = amount(wants.SMALL), amount(wants.LARGE)
     dashed = False
     for (embedding, (n, q)), (left, right) in zip(recipes.CURVE_SIZES, panels, strict=True):
-        short, more, long = _paces(preset, embedding, (n, q))
-        _lines(left, stored, {f"{few} samples, 10 epochs": short})
-        _lines(right, stored, {f"{many} samples, 10 epochs": more, f"{few} samples, 100 epochs": long})
+        short, more, long = paces = _paces(preset, embedding, (n, q))
+        _lines(left, stored, {_pace(short): short})
+        _lines(right, stored, {_pace(more): more, _pace(long): long})
         dashed = dashed or any(results.curves(stored, run) for run in long.values())
+        few = amount(short["aux"].training.samples)
         left.set_title(f"{embedding}, N = {n}, q = {q}: equal data, {few} samples", **TITLE)
         right.set_title(f"equal compute, {more['aux'].training.steps:,} steps", **TITLE)
         left.set_ylabel("held-out match accuracy (%)")
     for axes in panels[-1]:
         axes.set_xlabel("training steps")
     figure.suptitle(f"preset {preset}", fontsize=9, color=FAINT, x=0.995, ha="right")
-    _legend(figure, dashed)
+    _legend(figure, paces, dashed)
     return figure
+
+
+def _pace(runs: Mapping[str, RunConfig]) -> str:
+    training = runs["aux"].training
+    return f"{amount(training.samples)} samples, {epochs(training.epochs)}"
 
 
 def _paces(preset: str, embedding: str, size: tuple[int, int]) -> list[dict[str, RunConfig]]:
@@ -89,14 +95,17 @@ def _lines(axes: Axes, stored: results.Index, paces: Mapping[str, Mapping[str, R
     clean(axes)
 
 
-def _legend(figure: Figure, dashed: bool) -> None:
+def _legend(figure: Figure, paces: Sequence[Mapping[str, RunConfig]], dashed: bool) -> None:
     from matplotlib.lines import Line2D
 
-    few, many = amount(wants.SMALL), amount(wants.LARGE)
+    short, more, long = (runs["aux"].training for runs in paces)
+    few, many = amount(short.samples), amount(more.samples)
     marks = [Line2D([], [], color=COLOURS[name], linewidth=2.2, label=name) for name in ("aux", "sparse")]
-    marks += [Line2D([], [], color=INK, linewidth=2, label=f"10 epochs ({few} left, {many} right)")]
+    marks += [Line2D([], [], color=INK, linewidth=2, label=f"{epochs(short.epochs)} ({few} left, {many} right)")]
     if dashed:
-        marks += [Line2D([], [], color=INK, linewidth=2, linestyle=DASHED, label=f"{few} samples, 100 epochs")]
+        marks += [
+            Line2D([], [], color=INK, linewidth=2, linestyle=DASHED, label=f"{few} samples, {epochs(long.epochs)}")
+        ]
     marks += [Line2D([], [], label="chance", **CHANCE)]
     figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False, labelcolor=INK)
 

@@ -23,7 +23,7 @@ from auxmod.experiments import presets, recipes, wants
 from auxmod.experiments.store import result_row
 from auxmod.files import write_lines
 from auxmod.learning.cost import step_flops
-from auxmod.reporting import figures, published, render, results, tables
+from auxmod.reporting import figures, published, results, tables
 from auxmod.reporting.cells import TITLES
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -49,8 +49,6 @@ def test_the_items_are_those_there_are() -> None:
     assert set(get_args(shown.Method)) == set(wants.VARIANTS)
     assert set(get_args(shown.FigureItem)) == {*figures.FIGURES, "all"}
     assert set(get_args(reproduce.Item)) == {*recipes.RECIPES, "gap", "rho", "all"}
-    assert get_args(shown.PublishedTable) == published.TABLES
-    assert get_args(shown.Format) == render.FORMATS
 
 
 @pytest.mark.parametrize(

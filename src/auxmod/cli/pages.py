@@ -5,24 +5,18 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from auxmod.cli.display import console
-from auxmod.reporting.cells import NEAR
+from auxmod.reporting.cells import NEAR, Table
+from auxmod.reporting.render import Format, Layout, layout, render
 
-if TYPE_CHECKING:
-    from auxmod.reporting.cells import Table
-    from auxmod.reporting.render import Layout
-
-Format = Literal["text", "markdown", "latex", "csv", "json"]
 LEAST = 14
 """No column of words is folded to less."""
 
 
 def show_tables(made: Sequence[Table], form: Format) -> None:
     """Print tables in any form."""
-    from auxmod.reporting.render import render
-
     if form != "text":
         sys.stdout.write(render(made, form) + "\n")
         return
@@ -32,8 +26,6 @@ def show_tables(made: Sequence[Table], form: Format) -> None:
 
 def _show(made: Table) -> None:
     """A table as rich draws it, in as many parts as the width asks for, and its notes."""
-    from auxmod.reporting.render import layout
-
     out, words = console(), layout(made)
     sizes = _sizes(words, out.width)
     out.print(made.title, style="italic", markup=False)

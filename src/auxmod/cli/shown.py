@@ -11,10 +11,12 @@ from cyclopts import Parameter
 
 from auxmod.cli import display
 from auxmod.cli.options import Force, Json, whole_numbers
-from auxmod.cli.pages import Format, show_tables
+from auxmod.cli.pages import show_tables
 from auxmod.config import Embedding
 from auxmod.errors import require
 from auxmod.files import check_free
+from auxmod.reporting.published import TableName as PublishedName
+from auxmod.reporting.render import Format
 
 if TYPE_CHECKING:
     from auxmod.experiments.wants import Facts
@@ -46,8 +48,6 @@ def one_of(choices: Any) -> Parameter:
     having = {", ".join(n for n in names if n in get_args(choices)): what for names, what in _MEANINGS.items()}
     return Parameter(help="; ".join(f"{names}: {what}" for names, what in having.items() if names) + ".")
 
-
-PublishedTable = Literal["table1a", "table1b", "table2", "table3", "configs", "choice", "gap"]
 
 PRESETS = {"stated": ("stated",), "paper": ("paper",), "best": ("best",), "both": ("paper", "best")}
 _PRESET = Parameter(
@@ -162,7 +162,7 @@ def figure(
 
 def published(
     *,
-    table: Annotated[PublishedTable | None, Parameter(help="One table only.")] = None,
+    table: Annotated[PublishedName | None, Parameter(help="One table only.")] = None,
     json: Json = False,
 ) -> None:
     """Print every number of the paper's tables, as data."""

@@ -19,7 +19,7 @@ Metric = Literal["match", "tau", "gain", "bound", "choice"]
 Statistic = Literal["min", "mean", "max"]
 HALVES = {"token": "table1a", "angular": "table1b"}
 """Table 1 has one for each embedding."""
-TABLES = (*HALVES.values(), "table2", "table3", "configs", "choice", "gap")
+TableName = Literal["table1a", "table1b", "table2", "table3", "configs", "choice", "gap"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from auxmod.reporting.cells import NAMES, Cell, Table, grouped
 
@@ -20,7 +20,6 @@ ORDER = (
     "mean", "std", "count", "failed", "chance", "difference",
 )  # fmt: skip
 """The columns of a CSV file."""
-FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 @dataclass(frozen=True)

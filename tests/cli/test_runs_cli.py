@@ -69,7 +69,6 @@ def test_everything_in_the_store_is_listed(capsys: pytest.CaptureFixture[str]) -
         ("method!=aux", [None]),
         ("bias=true,seed=3", [None]),
         ("k!=4,seed<1", [5, 3, 6]),
-        ("state>done", []),
         ("k=none", [None]),
         ("k!=None", [5, 3, 4, 6, 4]),
         ("k<0.004K", [3]),
@@ -84,6 +83,7 @@ def test_it_is_sorted_with_what_has_no_figure_last(capsys: pytest.CaptureFixture
     assert [row["match"] for row in listed(capsys, "--sort", "match")] == [0.9, 0.6, 0.4, 0.3, None, None]
     smallest = [row["match"] for row in listed(capsys, "--sort", "match", "--reverse")]
     assert smallest == [0.3, 0.4, 0.6, 0.9, None, None]
+    assert listed(capsys, "--reverse") == listed(capsys)[::-1]
     assert main(["runs", "list", "--sort", "lr", "--where", "width=8"]) == 0
     page = capsys.readouterr().out
     assert "width" in page
@@ -118,6 +118,8 @@ def test_curves_are_compared_on_one_plot(store: Path, capsys: pytest.CaptureFixt
     assert main(["runs", "compare", "--where", "r=0.1", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [row["label"] for row in told] == ["k=6", "k=4", "k=3"]
+    assert main(["runs", "compare", "demo/aux", "runs/demo/aux", names[0], "runs/../runs/demo/aux", "--json"]) == 0
+    assert [row["k"] for row in json.loads(capsys.readouterr().out)] == [5, 3]  # each once, however it is named
     assert main(["runs", "compare", *names, "--out", "plot.svg"]) == 2
     assert "exists already" in capsys.readouterr().err
     assert main(["runs", "compare", *names, "--out", "plot.PNG"]) == 0
@@ -165,7 +167,7 @@ def test_a_run_in_training_is_not_removed_and_one_named_twice_is_removed_once(
         assert main(["runs", "rm", "runs/begun", "--yes"]) == 2
     assert "Another process trains the run in runs/begun" in capsys.readouterr().err
     assert Path("runs/begun/config.json").exists()
-    assert main(["runs", "rm", "runs/begun", "runs/begun/", "--yes"]) == 0
+    assert main(["runs", "rm", "runs/../runs/begun", "runs/begun", "runs/begun/", "--yes"]) == 0
     assert capsys.readouterr().out == "deleted: runs/begun\n"
 
 
@@ -189,15 +191,21 @@ def test_asked_it_does_what_is_answered(
         (["rm", "runs/foreign", "--yes"], "This configuration has format 7"),
         (["rm", "runs/link", "--yes"], "runs/link is a link"),
         (["show", "zzz"], "There is no run 'zzz'"),
+        (["show", "zzz"], "Not read: Line 1 of runs/bad.jsonl is not a result"),
         (["show", ""], "may be any of"),
         (["list", "none"], "There is no store none"),
         (["list", "runs/other.jsonl"], "Line 1 of runs/other.jsonl is not a result"),
         (["list", "--where", "method"], "--where is 'method', but must be conditions"),
         (["list", "--where", "colour=red"], "There is no 'colour' to choose by"),
+        (["list", "--where", "n=999,colour=red"], "There is no 'colour' to choose by"),
+        (["list", "--where", "n=999", "--sort", "colour"], "There is no 'colour' to choose by"),
+        (["list", "--where", "method==aux"], "--where is 'method==aux', but must be conditions"),
+        (["list", "--where", "state>done"], "--where orders state, which is no number: compare it with = or !=."),
         (["list", "--where", "match>abc"], "--where compares match, a number, with 'abc', which is not a number."),
         (["list", "--where", "n=four"], "--where compares n, a number, with 'four'"),
         (["list", "--sort", "colour"], "There is no 'colour' to choose by"),
         (["compare"], "Name the runs to compare"),
+        (["compare", "demo/aux", "--where", "n=4"], "choose them with --where: one of the two."),
         (["compare", "runs/begun"], "has a learning curve yet"),
         (["compare", "demo/aux", "--out", "plot.txt"], "does not end in .png, .svg or .pdf"),
         (["compare", "demo/aux", "--out", "runs/other.jsonl/plot.png"], "but 'runs/other.jsonl' is a file"),

@@ -248,9 +248,20 @@ WRONG = [
     ("grid", ["--out", "longer"], "give --then-samples with it"),
     ("grid", ["--then-samples", "5"], "--batch 10 is larger than --samples 5"),
     ("grid", ["--then-samples", "80", "--out", "."], "exists already"),
+    ("grid", ["--then-samples", "80", "--out", "empty.toml/longer"], "but 'empty.toml' is a file: choose another"),
     ("grid", ["--method", "naive"], "--k and --r belong to --method aux"),
     ("grid", ["--moduli", "1,2"], "--k and --r belong to --method aux, not to 'custom'"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"), [(["--checkpoint-every", "0"], "1 step or more"), (["--shared", "there"], "give --cluster too")]
+)
+def test_a_dry_run_refuses_what_the_sweep_would(
+    capsys: pytest.CaptureFixture[str], given: list[str], words: str, tmp_path: Path
+) -> None:
+    assert main(["sweep", *flags(), "--results", str(tmp_path / "r.jsonl"), "--dry-run", *given]) == 2
+    assert words in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("command", "arguments", "words"), WRONG)

@@ -59,6 +59,13 @@ def test_where_nothing_is_open_the_usual_is_searched_but_for_what_is_fixed() -> 
     assert list(parse_space({"k": "4:9", "r": "0.3"}).searched) == ["k"]
 
 
+def test_what_a_presets_name_changes_is_fixed() -> None:
+    space = parse_space({}, "demo+lr=0.01+pooling=max")
+    assert list(space.searched) == ["k", "r", "draw", "init"]
+    assert (space.fixed["lr"], space.fixed["pooling"]) == (0.01, "max")
+    assert list(parse_space({"lr": "1e-4,1e-3"}, "demo+lr=0.01").searched) == ["lr"]  # a flag wins
+
+
 def test_choices_become_settings_of_their_own_type() -> None:
     space = parse_space({"moduli": "1,2,4;1,8", "init": "0.01:0.1", "r": "0.3"})
     assert space.searched["moduli"] == ["1,2,4", "1,8"]

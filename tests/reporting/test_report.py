@@ -276,7 +276,14 @@ def test_a_runs_page_says_what_was_seen() -> None:
     entry = stored_runs.Entry(Path(f"runs/{EVIL}"), made_up.row(tiny(), 0.75))
     looked: dict[str, Any] = {"samples": 2, "truth": [0, 6], "error": [0.1, -3.0], "edges": [-0.5, 0.5], "counts": [2]}
     looked["plane"] = {"points": [[1.0, 0.0], [0.0, 0.5]], "radius": 0.75, "spread": 0.25}
-    page = run_page.page(entry, looked)
+    page = run_page.page(entry, entry.row["scores"], looked)
     assert "adds 4 numbers mod 7 and is right on 75.0\u00a0%" in page
     assert "0.75 ± 0.25 from the centre" in page
+    assert "last checkpoint" not in page
+    begun = {key: value for key, value in entry.row.items() if key != "scores"}
+    for row, words in (
+        (begun, "The run is unfinished; this is its last checkpoint."),
+        (begun | {"failed": "Why."}, "Why."),
+    ):
+        assert words in run_page.page(stored_runs.Entry(entry.path, row), entry.row["scores"], looked)
     assert EVIL not in page

@@ -21,6 +21,7 @@ from auxmod.errors import require
 from auxmod.experiments.presets import GRID
 from auxmod.experiments.ranges import alternatives, expand
 from auxmod.experiments.store import Run
+from auxmod.files import check_free
 from auxmod.settings import build, flatten
 
 Pair = tuple[int, float]
@@ -55,7 +56,7 @@ def grid(
     if not common.json:
         _show(found)
     require_choice(found)
-    made = _train_longer(found["best"], longer, out, common.device, common.quiet) if longer else None
+    made = _train_longer(found["best"], longer, out, common) if longer else None
     if common.json:
         print_json(found | ({"then": {"run": str(made.path), **(made.result or {})}} if made else {}))
     elif made:
@@ -102,21 +103,23 @@ def _longer(config: RunConfig, samples: int | None, out: Path | None) -> RunConf
     """The run to hand the choice on to, checked before the search rather than after it."""
     require(samples is not None or out is None, "--out is the place of the longer run: give --then-samples with it.")
     require(out is None or not out.exists(), f"{out} exists already: choose another --out.")
+    if out is not None:
+        check_free(out, force=False)
     if samples is None:
         return None
     require(not config.training.data, "--then-samples draws samples, but --data names a file of them: give one.")
     return build(**flatten(config) | {"samples": samples})
 
 
-def _train_longer(best: Mapping[str, Any], longer: RunConfig, out: Path | None, device: str, quiet: bool) -> Run:
+def _train_longer(best: Mapping[str, Any], longer: RunConfig, out: Path | None, common: Common) -> Run:
     from auxmod.experiments.single import create_run
     from auxmod.learning.precision import resolve_device
 
     k, r = best["k"], best["r"]
     config = build(**flatten(longer) | {"moduli": (1, k), "weights": (1 - r, r)})
-    chosen = resolve_device(device)
+    chosen = resolve_device(common.device)
     made = create_run(out or default_path(config), config, chosen)
-    watch_run(made, chosen, quiet)
+    watch_run(made, chosen, common.quiet, checkpoint_every=common.checkpoint_every)
     return made
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Annotated
 
@@ -72,9 +71,8 @@ def view(
 
     model = load(run, device)
     (entry,), _ = catalogue.find(run)
-    if "scores" not in entry.row:  # not finished: as it is now
-        entry = dataclasses.replace(entry, row={**entry.row, "scores": model.evaluate(samples)})
-    size = webpage.write(run_page.page(entry, inspect(model, samples)), out)
+    scores = entry.row.get("scores") or model.evaluate(samples)  # not finished, or failed: as it is now
+    size = webpage.write(run_page.page(entry, scores, inspect(model, samples)), out)
     if json:
         return print_json({"page": str(out), "run": entry.name, "bytes": size})
     console().print(f"written: {out} ({size / 1e6:.1f} MB)", markup=False)

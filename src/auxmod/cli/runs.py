@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -87,7 +88,7 @@ def rm(
     runs: list[Path]
         Their directories.
     """
-    chosen = [_removable(path) for path in dict.fromkeys(runs)]
+    chosen = [_removable(path) for path in {os.path.abspath(path): path for path in runs}.values()]
     if not yes:
         require(sys.stdin.isatty(), f"This deletes {len(chosen)} runs for good: add --yes to do so.")
         names = ", ".join(str(run.path) for run in chosen)
@@ -133,8 +134,11 @@ def compare(
     names: list[str]
         Their directories, or the beginnings of their hashes; or else --where says which.
     """
-    require(bool(names) or where is not None, "Name the runs to compare, or choose them with --where.")
+    require(
+        bool(names) != (where is not None), "Name the runs to compare, or choose them with --where: one of the two."
+    )
     entries = [catalogue.lookup(store, name) for name in names] if names else _chosen(store, where, "match", False)
+    entries = list({(entry.path.resolve(), catalogue.by_hash(entry)): entry for entry in entries}.values())
     drawn = [entry for entry in entries if entry.curve()]
     require(bool(drawn), "None of these runs has a learning curve yet: there is nothing to compare.")
     curves = dict(zip(catalogue.labels(drawn), (entry.curve() for entry in drawn), strict=True))
@@ -168,7 +172,7 @@ def _chosen(store: Path, where: str | None, sort: str | None, reverse: bool) -> 
     entries, notes = catalogue.find(store)
     for note in notes:
         console(stderr=True).print(f"Left out: {note}", markup=False, soft_wrap=True)
-    return catalogue.arrange(catalogue.select(entries, where), sort, reverse)
+    return catalogue.select(catalogue.arrange(entries, sort, reverse), where)
 
 
 def _plain(entry: Entry) -> dict[str, Any]:

@@ -71,11 +71,7 @@ class Common:
 
         Where nothing is missing, torch is not even imported.
         """
-        every = self.checkpoint_every
-        require(every >= 1, f"--checkpoint-every is {every}, but must be 1 step or more.")
-        require(
-            bool(cluster) or shared is None, "--shared is where the workers of a --cluster save: give --cluster too."
-        )
+        self.check(cluster, shared)
         tracked = tracker(track) if track else None
         if self.left(configs):
             from auxmod.experiments.ensembles import Ended
@@ -86,6 +82,13 @@ class Common:
                     if tracked and isinstance(event, Ended):
                         track_rows(tracked, event.rows)
         return rows_of(configs, self.results)
+
+    def check(self, cluster: str | None, shared: Path | None) -> None:
+        """Flags that cannot be meant are a sentence, before anything is planned."""
+        every = self.checkpoint_every
+        require(every >= 1, f"--checkpoint-every is {every}, but must be 1 step or more.")
+        alone = "--shared is where the workers of a --cluster save: give --cluster too."
+        require(bool(cluster) or shared is None, alone)
 
     def left(self, configs: Sequence[RunConfig]) -> list[RunConfig]:
         """The runs that are still to be trained."""
@@ -137,6 +140,7 @@ def sweep(
     said, base = given_axes(flags), given_axes(None, common.config)
     tables = [base | cell | said for cell in (read_tables(from_) if from_ else [{}])]
     configs = runs_of(expand_all(tables), common.preset)
+    common.check(cluster, shared)
     if dry_run:
         return _describe(configs, common)
     rows = common.run(configs, cluster=cluster, shared=shared, track=track)

@@ -126,9 +126,11 @@ def lookup(store: Path, name: str) -> Entry:
     for path in (Path(name), store / name):
         if (path / CONFIG).is_file():
             return read_run(path)
-    entries = find(store)[0] if store.exists() else []
+    entries, notes = find(store) if store.exists() else ([], [])
     found = once((entry for entry in entries if by_hash(entry).startswith(name)), by_hash)
-    require(bool(found), f"There is no run {name!r}: it is neither a directory nor the hash of a run in {store}.")
+    unread = f" Not read: {' '.join(notes[:3])}" if notes else ""
+    sentence = f"There is no run {name!r}: it is neither a run's directory nor the hash of a run in {store}.{unread}"
+    require(bool(found), sentence)
     hashes = sorted(map(by_hash, found))
     require(len(found) == 1, f"{name!r} may be any of {', '.join(hashes[:5])}: give more of the hash.")
     return found[0]
@@ -137,7 +139,8 @@ def lookup(store: Path, name: str) -> Entry:
 def conditions(where: str | None) -> list[tuple[str, str, str]]:
     """`method=aux,n>=16` → [("method", "=", "aux"), ("n", ">=", "16")]."""
     parts = [
-        re.fullmatch(r"\s*(\w+)\s*(<=|>=|!=|=|<|>)\s*(.+?)\s*", each) for each in (where.split(",") if where else [])
+        re.fullmatch(r"\s*(\w+)\s*(<=|>=|!=|=|<|>)\s*([^=<>\s].*?)\s*", each)
+        for each in (where.split(",") if where else [])
     ]
     sentence = f"--where is {where!r}, but must be conditions such as method=aux,n=16,match>0.9."
     require(None not in parts, sentence)
@@ -146,10 +149,14 @@ def conditions(where: str | None) -> list[tuple[str, str, str]]:
 
 def select(entries: Sequence[Entry], where: str | None) -> list[Entry]:
     """The entries for which every condition holds; one without the figure asked for is left out."""
-    chosen = list(entries)
-    for name, sign, wanted in conditions(where):
-        chosen = [entry for entry in chosen if _holds(_value(entry, name), _COMPARE[sign], wanted, name)]
-    return chosen
+    asked = conditions(where)
+    for name, _, _ in asked if entries else ():
+        _value(entries[0], name)  # there is such a thing, even where another condition leaves nothing
+    return [entry for entry in entries if all(_meets(entry, *condition) for condition in asked)]
+
+
+def _meets(entry: Entry, name: str, sign: str, wanted: str) -> bool:
+    return _holds(_value(entry, name), _COMPARE[sign], wanted, name)
 
 
 def _holds(value: Any, compare: Callable[[Any, Any], bool], wanted: str, name: str) -> bool:
@@ -160,6 +167,7 @@ def _holds(value: Any, compare: Callable[[Any, Any], bool], wanted: str, name: s
         return False
     if isinstance(value, bool | str) or value is None or number(wanted) is None:
         same = compare in (operator.eq, operator.ne)
+        require(same or value is None, f"--where orders {name}, which is no number: compare it with = or !=.")
         return same and compare(str(value).lower(), wanted.lower())
     return not isinstance(value, list | tuple) and compare(value, float(wanted))
 
@@ -167,7 +175,7 @@ def _holds(value: Any, compare: Callable[[Any, Any], bool], wanted: str, name: s
 def arrange(entries: Sequence[Entry], by: str | None, reverse: bool = False) -> list[Entry]:
     """Sorted by a setting or a figure, the largest first; what has none comes last."""
     if by is None:
-        return list(entries)
+        return list(reversed(entries)) if reverse else list(entries)
     having = [entry for entry in entries if _value(entry, by) is not None]
     ranked = sorted(having, key=lambda entry: _rank(_value(entry, by)), reverse=not reverse)
     return ranked + [entry for entry in entries if _value(entry, by) is None]

@@ -19,6 +19,7 @@ from typing import Any, get_origin
 
 from auxmod.checked import flag, longhand, number
 from auxmod.errors import require
+from auxmod.experiments.presets import parsed
 from auxmod.experiments.ranges import TYPES, alternatives
 from auxmod.files import sha256
 
@@ -77,8 +78,12 @@ class Space:
 
 
 def parse_space(given: Mapping[str, Any], preset: str | None = None) -> Space:
-    """What the flags say; where none of them leaves a choice, `DEFAULT` but for what they fix."""
-    parts = {name: parse(name, value) for name, value in given.items()}
+    """What the flags say; where none of them leaves a choice, `DEFAULT` but for what they fix.
+
+    What a preset's name changes is as if a flag said it.
+    """
+    said = (parsed(preset)[1] if preset else {}) | dict(given)
+    parts = {name: parse(name, value) for name, value in said.items()}
     if not any(_varies(part) for part in parts.values()):
         method = ["custom"] if "moduli" in parts else parts.get("method", ["aux"])
         free = {name: text for name, text in DEFAULT.items() if method == ["aux"] or name not in _AUX}

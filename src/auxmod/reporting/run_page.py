@@ -9,9 +9,9 @@ from auxmod.experiments.catalogue import Entry
 from auxmod.reporting import charts, stored_runs, webpage
 
 
-def page(entry: Entry, looked: Mapping[str, Any]) -> str:
-    """The page of a run, with its scores in it, and what `experiments.inspection` saw of its model."""
-    scores, settings = entry.row["scores"], entry.settings
+def page(entry: Entry, scores: Mapping[str, Any], looked: Mapping[str, Any]) -> str:
+    """The page of a run: what its model gets right, and what `experiments.inspection` saw of it."""
+    settings = entry.settings
     verdict, pictures = _inside(looked, settings["q"])
     drawn = {"answers": charts.ring(looked["truth"], looked["error"], settings["q"])}
     drawn |= {"errors": charts.histogram(looked["edges"], looked["counts"])}
@@ -20,6 +20,9 @@ def page(entry: Entry, looked: Mapping[str, Any]) -> str:
         f"It adds {settings['n']} numbers mod {settings['q']:,} and is right on {100 * scores['match']:.1f} % of sums "
         f"it has not seen; guessing gives {100 * scores['chance']:.2g} %."
     )
+    if entry.state != "done":
+        failed = f": {entry.row['failed']}" if entry.state == "failed" else "."
+        headline += f" The run is {entry.state}; this is its last checkpoint{failed}"
     tiles = [(f"{100 * scores['match']:.1f} %", f"match, of {scores['samples']:,} test inputs")]
     tiles += [
         (f"{100 * share:.1f} %", f"within {tau} of the circle; chance {100 * scores['tau_chance'][tau]:.1f} %")

@@ -13,6 +13,7 @@ from typing import Any
 
 from auxmod.experiments import catalogue
 from auxmod.experiments.catalogue import Entry
+from auxmod.problem.theory import chance
 
 MOST = 6
 """Runs that are drawn at first."""
@@ -151,7 +152,7 @@ def _grid(group: Sequence[Entry]) -> Grid:
         found = {pair: values for pair, values in found.items() if shared[pair[side]] > 1}
     ks, rs = sorted({k for k, _ in found}), sorted({r for _, r in found})
     settings = {name: value for name, value in group[0].settings.items() if name not in PAIR}
-    return Grid(settings, ks, rs, found, 100 * group[0].row["scores"]["chance"])
+    return Grid(settings, ks, rs, found, 100 * chance(settings["q"], None, angles=False))
 
 
 def differing(grids: Sequence[Grid]) -> list[str]:

@@ -180,6 +180,8 @@ def test_a_figure_is_drawn_where_it_is_asked_for(cli: Cli) -> None:
     assert Path("made/redbox.svg").read_bytes().startswith(b"<?xml")
     _, out, _ = cli("figure", "redbox", "--preset", "best+clip=1")
     assert out == "drawn: redbox-best+clip=1.png\n"  # not over what another preset drew
+    _, out, _ = cli("figure", "redbox", "--preset", "both+clip=1", "--force")
+    assert out == "drawn: redbox-paper+clip=1.png\ndrawn: redbox-best+clip=1.png\n"
     _, out, _ = cli("figure", "redbox", "--out", "both.svg", "--preset", "both", "--json")
     assert [each["figure"] for each in json.loads(out)] == ["both-paper.svg", "both-best.svg"]
 

@@ -316,6 +316,15 @@ def test_the_grid_chooses_shows_and_hands_on(
     assert "chance 14.3 %" in page
 
 
+def test_the_longer_run_saves_as_often_as_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: dict[str, Any] = {}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(grid, "watch_run", lambda *_, **options: told.update(options))
+    command = ["grid", *flags(epochs="1", k="3", r="0.2"), "--quiet", "--json", "--then-samples", "80"]
+    assert main([*command, "--out", "longer", "--checkpoint-every", "7"]) == 0
+    assert told == {"checkpoint_every": 7}
+
+
 def test_interrupted_while_the_longer_run_is_measured_it_does_not_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

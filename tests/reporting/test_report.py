@@ -141,6 +141,13 @@ def test_grids_are_runs_that_differ_in_k_r_and_seed_alone(store: Path) -> None:
     assert stored_runs.differing([grid]) == [""]
 
 
+def test_a_grid_of_rows_that_say_no_chance_has_one() -> None:
+    rows = [made_up.row(tiny(k=k, r=r), 0.5) for k in (3, 4) for r in (0.2, 0.4)]
+    entries = [stored_runs.Entry(Path("x"), row | {"scores": {"match": 0.5}}) for row in rows]
+    (grid,) = stored_runs.grids(entries)
+    assert grid.chance == pytest.approx(100 / 7)
+
+
 def test_what_a_search_drew_is_no_row_of_a_grid() -> None:
     pairs = [(4, 0.1), (5, 0.1), (4, 0.2), (5, 0.2), (6, 0.2), (4, 0.2071)]
     rows = [made_up.row(tiny(k=k, r=r)) for k, r in pairs]

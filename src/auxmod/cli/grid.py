@@ -102,9 +102,9 @@ def require_choice(found: Mapping[str, Any]) -> None:
 def _longer(config: RunConfig, samples: int | None, out: Path | None) -> RunConfig | None:
     """The run to hand the choice on to, checked before the search rather than after it."""
     require(samples is not None or out is None, "--out is the place of the longer run: give --then-samples with it.")
-    require(out is None or not out.exists(), f"{out} exists already: choose another --out.")
     if out is not None:
-        check_free(out, force=False)
+        require(not out.exists(), f"{out} exists already: choose another --out.")
+        check_free(out, force=False)  # nor is a file in the way
     if samples is None:
         return None
     require(not config.training.data, "--then-samples draws samples, but --data names a file of them: give one.")

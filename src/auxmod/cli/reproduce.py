@@ -77,12 +77,8 @@ def reproduce(
 
     require(not (out and samples), "--out draws the paper's numbers of samples: leave out --samples, or --out.")
     presets = presets_of(preset, item)
-    picture = out or (default_picture(item, preset) if item == "curves" and not samples else None)
-    pictures = pictures_of(item, presets, picture) if picture else []
-    kept = [] if out or force else [figure for figure in pictures if figure.path.exists()]
-    pictures = [figure for figure in pictures if figure not in kept]
-    for figure in pictures:
-        check_free(figure.path, force or dry_run)
+    drawn_at = out or (default_picture(item, presets) if item == "curves" and not samples else None)
+    pictures, kept = _pictures(pictures_of(item, presets, drawn_at) if drawn_at else [], out, force, dry_run)
     place, counts = results or default_place(), whole_numbers(samples, "--samples")
     only = only or Only()
     runs = _runs(item, presets, seeds, counts, only)
@@ -97,6 +93,17 @@ def reproduce(
     _draw(pictures, kept, stored, as_json=item not in (*TITLES, "all") and (json or format == "json"))
     if failed:
         raise RuntimeError(f"{failed} runs failed: --retry-failed tries them again.")
+
+
+def _pictures(
+    wanted: Sequence[Picture], out: Path | None, force: bool, dry_run: bool
+) -> tuple[list[Picture], list[Picture]]:
+    """Those to draw, and those that are there and were not asked for by name, which are kept."""
+    kept = [] if out or force else [figure for figure in wanted if figure.path.exists()]
+    pictures = [figure for figure in wanted if figure not in kept]
+    for figure in pictures:
+        check_free(figure.path, force or dry_run)
+    return pictures, kept
 
 
 def _draw(pictures: Sequence[Picture], kept: Sequence[Picture], stored: Index, as_json: bool) -> None:

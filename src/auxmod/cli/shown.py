@@ -99,9 +99,9 @@ def presets_of(text: str, item: str) -> tuple[str, ...]:
     return tuple(own + text.removeprefix(plain) for own in PRESETS[plain])
 
 
-def default_picture(item: str, preset: str) -> Path:
-    """Where an item is drawn unless it is said: a preset that was changed has its own file."""
-    changed = f"-{preset}".replace("/", "-") if "+" in preset else ""
+def default_picture(item: str, presets: Sequence[str]) -> Path:
+    """Where an item is drawn unless it is said: a preset that was changed has its own file, as each of several has."""
+    changed = f"-{presets[0]}".replace("/", "-") if len(presets) == 1 and "+" in presets[0] else ""
     return Path(f"figures{changed}" if item == "all" else f"{item}{changed}.png")
 
 
@@ -150,7 +150,8 @@ def figure(
     """
     from auxmod.reporting.results import read
 
-    pictures = pictures_of(item, presets_of(preset, item), out or default_picture(item, preset))
+    presets = presets_of(preset, item)
+    pictures = pictures_of(item, presets, out or default_picture(item, presets))
     for picture in pictures:
         check_free(picture.path, force)
     drawn = draw(pictures, read(results))

@@ -8,7 +8,7 @@ with something changed is named so too: `paper+init=0.02+clip=0`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from auxmod.checked import OF_LINEAR, flag
@@ -147,7 +147,7 @@ def parsed(name: str) -> tuple[str, Settings]:
     return plain, made
 
 
-def check_plain(plain: str, known: Iterable[str], name: str) -> None:
+def check_plain(plain: str, known: Collection[str], name: str) -> None:
     """A preset that is not there is a sentence."""
     require(plain in known, f"--preset is {name!r}; choose one of {', '.join(known)}, or change one: paper+init=0.02.")
 

@@ -147,6 +147,11 @@ def test_a_results_file_from_elsewhere_cannot_lead_a_sweep_elsewhere(
     assert "is a link" in outcome.err
     assert {path.name for path in mine.iterdir()} == {"apt.lock", "0123456789abcdef.lock", "notes.json"}
     Path("s.jsonl.d").unlink()
+    Path("s.jsonl.d").write_text("mine")
+    outcome = call(*command)
+    assert (outcome.code, Path("s.jsonl.d").read_text()) == (2, "mine")
+    assert "is a file where a directory must be" in outcome.err
+    Path("s.jsonl.d").unlink()
     Path("s.jsonl.d").mkdir()
     Path("s.jsonl.d/apt.lock").write_text("not ours")
     victim = tmp_path / "victim"

@@ -64,6 +64,7 @@ class Claim:
 
 def _make(directory: Path) -> None:
     require(not directory.is_symlink(), f"{directory} is a link, and might lead anywhere: delete it.")
+    require(directory.is_dir() or not directory.exists(), f"{directory} is a file where a directory must be: move it.")
     directory.mkdir(exist_ok=True)
 
 

@@ -368,3 +368,16 @@ def test_the_choice_is_by_held_out_accuracy_not_by_the_test() -> None:
     assert "failed" in str(next(iter(shown.columns[4].cells)))
     with pytest.raises(RuntimeError, match="no choice"):
         grid.require_choice(grid.summary(configs[3:], rows[3:]))
+
+
+def test_a_choice_that_lost_seeds_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    configs = [tiny(k=k, r=0.2, seed=seed) for k in (3, 4) for seed in (0, 1)]
+    rows = [result_row(config, {"match": 0.5, "chance": 0.1}, {}, validation=0.5) for config in configs]
+    rows[2:] = [
+        result_row(configs[2], {"match": 0.6, "chance": 0.1}, {}, validation=0.6),
+        result_row(configs[3], None, {}, failed="It diverged."),
+    ]
+    grid.show(grid.summary(configs, rows))
+    assert "1 of its 2 seeds failed" in capsys.readouterr().out
+    grid.show(grid.summary(configs[:2], rows[:2]))
+    assert "seeds failed" not in capsys.readouterr().out

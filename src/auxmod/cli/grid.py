@@ -54,7 +54,7 @@ def grid(
     longer = _longer(configs[0], then_samples, out)
     found = summary(configs, common.run(configs))
     if not common.json:
-        _show(found)
+        show(found)
     require_choice(found)
     made = _train_longer(found["best"], longer, out, common) if longer else None
     if common.json:
@@ -74,10 +74,11 @@ def summary(configs: Sequence[RunConfig], rows: Sequence[Mapping[str, Any]]) -> 
     for (k, r), its in pairs.items():
         done = [row for row in its if "scores" in row]
         figures = {
+            **{"seeds": len(done), "failed": len(its) - len(done)},
             "validation": statistics.fmean(row["validation"] for row in done) if done else None,
             "match": statistics.fmean(row["scores"]["match"] for row in done) if done else None,
         }
-        cells.append({"k": k, "r": r, "rho": rho((1, k), (1 - r, r)), "seeds": len(done), **figures})
+        cells.append({"k": k, "r": r, "rho": rho((1, k), (1 - r, r)), **figures})
     measured = [cell for cell in cells if cell["validation"] is not None]
     best = max(measured, key=lambda cell: cell["validation"], default=None)
     first = configs[0]
@@ -126,7 +127,7 @@ def _train_longer(best: Mapping[str, Any], longer: RunConfig, out: Path | None, 
 # -- the heatmap ----------------------------------------------------------------------------------------------
 
 
-def _show(found: Mapping[str, Any]) -> None:
+def show(found: Mapping[str, Any]) -> None:
     out = console()
     size = f"N = {found['n']}, q = {found['q']}, {found['samples']:,} samples"
     out.print(titled(f"Held-out match accuracy, {size}", heatmap(found)))
@@ -140,6 +141,9 @@ def _show(found: Mapping[str, Any]) -> None:
         )
     if found["equals"] > 1:
         out.print(f"{found['equals']} pairs are as good as it; of those it is the first.")
+    if best is not None and best["failed"]:
+        seeds = best["seeds"] + best["failed"]
+        out.print(f"[red]{best['failed']} of its {seeds} seeds failed, and are not in its mean.[/]")
 
 
 def heatmap(found: Mapping[str, Any]) -> Table:

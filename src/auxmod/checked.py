@@ -34,7 +34,7 @@ class Checked:
         for name in names.split():
             value = getattr(self, name)
             if not holds(value):
-                raise UserError(f"{flag(name)} is {_shown(value)}, but {allowed}.")
+                raise UserError(f"{flag(name)} is {shown(value)}, but {allowed}.")
 
 
 @functools.cache
@@ -73,13 +73,10 @@ def longhand(text: str) -> str:
     return f"{(Decimal(short[1]) * {'K': 1_000, 'M': 1_000_000}[short[2]]).normalize():f}" if short else text
 
 
-def listed(values: tuple[float, ...]) -> str:
-    return ",".join(f"{v:g}" for v in values)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, tuple):
-        return listed(value)
+def shown(value: Any) -> str:
+    """A setting's value as it would be typed, fractions to six digits."""
+    if isinstance(value, list | tuple):
+        return ",".join(map(shown, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
-from auxmod.checked import OF_LINEAR, Checked, listed, sigma_of
+from auxmod.checked import OF_LINEAR, Checked, shown, sigma_of
 from auxmod.errors import require
 
 FORMAT = 1
@@ -118,7 +118,7 @@ class Method(Checked):
             "--asked all has no meaning with --harmonics: leave one of them out.",
         )
         self._check("weights", lambda w: all(0 < v <= 1 for v in w), "each must lie in (0, 1]")
-        require(abs(sum(w) - 1) < 1e-6, f"--weights is {listed(w)}, which sums to {sum(w):g}; make it sum to 1.")
+        require(abs(sum(w) - 1) < 1e-6, f"--weights is {shown(w)}, which sums to {sum(w):g}; make it sum to 1.")
         self._check("alpha", lambda alpha: alpha >= 0, "a penalty's weight is 0 or more")
         self._check("tails", lambda tails: tails >= 1, "it is at least 1, which weighs all sums alike")
         require(

@@ -1,4 +1,4 @@
-"""The one exception that means "the user can mend this". Anything may import it; it imports nothing."""
+"""The one exception that means "the user can mend this", and others' in a line. It imports nothing; anything may it."""
 
 
 class UserError(ValueError):
@@ -9,3 +9,8 @@ def require(condition: bool, sentence: str) -> None:
     """Raise :class:`UserError` with ``sentence`` unless ``condition`` holds."""
     if not condition:
         raise UserError(sentence)
+
+
+def first_line(error: BaseException, otherwise: str = "nothing more is known") -> str:
+    """The first line of what an error says; where it says nothing, ``otherwise``."""
+    return (str(error).strip().splitlines() or [otherwise])[0]

@@ -237,6 +237,10 @@ def test_a_dry_run_counts_what_is_done_and_what_is_missing(cli: Cli) -> None:
         "reproduce", "table1a", "--seeds", 5, "--preset", "paper", "--samples", 100_000, "--dry-run", "--json"
     )
     assert json.loads(out)[0]["runs"] == 9 * 4 * 5
+    write_lines(Path("results/failed.jsonl"), [result_row(run, None, {}, failed="Why.") for run in runs[7:9]])
+    for more, counts in (((), (2, 72)), (("--retry-failed",), (0, 74))):
+        _, out, _ = cli("reproduce", "redbox", "--preset", "paper", "--dry-run", "--json", *more)
+        assert tuple(json.loads(out)[0][name] for name in ("failed", "missing")) == counts
 
 
 @pytest.mark.parametrize(
@@ -393,6 +397,7 @@ def test_what_needs_no_runs_is_printed_at_once(cli: Cli) -> None:
         (["table", "gap", "--samples", "500"], "gap has no other number of samples than its own: leave out --samples"),
         (["reproduce", "beyond", "--samples", "5000"], "No cell of beyond is as --n, --q, --samples, --method and"),
         (["table", "beyond", "--samples", "5000"], "No cell of beyond is as --n, --q, --samples, --method and"),
+        (["reproduce", "table1a", "--dry-run", "--format", "csv"], "--dry-run prints text or JSON"),
         (["published", "--table", "table9"], 'Invalid value "table9"'),
     ],
 )
@@ -406,3 +411,18 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(cli: Cli, arguments: list[str
     assert (code, out) == (2, "")
     assert words in error
     assert "Traceback" not in error
+
+
+def test_a_number_named_twice_is_meant_once(cli: Cli) -> None:
+    asked = ("table", "table3", "--preset", "paper", "--format", "csv", "--samples")
+    assert cli(*asked, "100K,100K") == cli(*asked, "100K")
+
+
+def test_a_method_that_a_presets_aux_is_already_can_be_asked_for(cli: Cli) -> None:
+    asked = ("table1b", "--preset", "best", "--method", "expected", "--samples", "100K", "--n", 16, "--q", 97)
+    runs = recipes.cells("table1b", ["best"], samples=(100_000,), keep=lambda facts: facts["method"] == "expected")
+    write_lines(Path("results/some.jsonl"), made_up.rows(runs))
+    code, out, _ = cli("table", *asked, "--json")
+    (row,) = json.loads(out)[0]["rows"]
+    assert (code, row["method"], row["count"]) == (0, "expected", 3)
+    assert cli("reproduce", *asked, "--json")[1] == out

@@ -13,7 +13,7 @@ import pytest
 
 from auxmod.cli import main
 from auxmod.cli.watch import Watch
-from auxmod.experiments.store import read_results
+from auxmod.experiments.store import Run, read_results
 from auxmod.learning.engine import Progress
 from tiny import flags
 
@@ -33,7 +33,8 @@ def test_it_searches_shows_draws_and_is_done_when_asked_again(
     assert main(command("--plots", "plots")) == 0
     said = capsys.readouterr()
     assert "10 trials trained to the end, 0 pruned, 0 failed, at the cost of 10 whole runs." in said.out
-    assert re.search(r"The choice: --k [345] --r 0\.\d+", said.out)
+    choice = re.search(r"The choice: (--k [345] --r 0\.\d+)", said.out)
+    assert choice
     assert "Which settings mattered" in said.out
     assert "10 cells of N = 4, angular, 60 samples: steps 0 to 6." in said.err
     pictures = sorted(path.name for path in Path("plots").iterdir())
@@ -48,6 +49,10 @@ def test_it_searches_shows_draws_and_is_done_when_asked_again(
     assert said.err == ""  # nothing was left to train
     assert found["best"]["validation"] == max(row["validation"] for row in rows)
     assert found["storage"] == "sqlite:///runs/search.db"
+    assert (
+        main(["train", *flags("--epochs", "1", *choice[1].split()), "--out", "again", "--quiet"]) == 0
+    )  # every digit of it
+    assert Run(Path("again")).config.hash == found["best"]["hash"]
     assert set(found["importances"]) == {"k", "r"}
     assert [trial["validation"] for trial in found["trials"]] == sorted((r["validation"] for r in rows), reverse=True)
 

@@ -255,7 +255,12 @@ WRONG = [
 
 
 @pytest.mark.parametrize(
-    ("given", "words"), [(["--checkpoint-every", "0"], "1 step or more"), (["--shared", "there"], "give --cluster too")]
+    ("given", "words"),
+    [
+        (["--checkpoint-every", "0"], "1 step or more"),
+        (["--shared", "there"], "give --cluster too"),
+        (["--cluster", "local"], "plans for a device of this machine"),
+    ],
 )
 def test_a_dry_run_refuses_what_the_sweep_would(
     capsys: pytest.CaptureFixture[str], given: list[str], words: str, tmp_path: Path

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from auxmod.cli import main
+from auxmod.errors import UserError
 from auxmod.experiments.store import read_results
 from tiny import flags
 
@@ -223,3 +224,14 @@ def test_without_ray_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, "ray", None)
     assert main(["sweep", *flags(), "--results", str(tmp_path / "r.jsonl"), "--cluster", "auto"]) == 2
     assert capsys.readouterr().err == "Error: --cluster needs Ray: pip install 'auxmod[cluster]'.\n"
+
+
+def test_a_gpu_is_asked_only_of_a_cluster_that_has_one() -> None:
+    from types import SimpleNamespace
+
+    from auxmod.experiments.cluster import _kind
+
+    for there, asked, kind in (({}, "auto", "cpu"), ({"GPU": 2.0}, "auto", "cuda"), ({"GPU": 2.0}, "cuda", "cuda")):
+        assert _kind(SimpleNamespace(cluster_resources=there.copy), asked).type == kind
+    with pytest.raises(UserError, match="the cluster has no GPU"):
+        _kind(SimpleNamespace(cluster_resources=dict), "cuda")

@@ -17,6 +17,7 @@ def test_a_circle_is_found_in_its_order(q: int, frequency: int) -> None:
     assert seen["shares"][frequency - 1] == pytest.approx(1)
     assert sum(seen["explained"]) == pytest.approx(1)
     assert seen["order"] > 0.9
+    assert seen["shuffled"][0] < 0.9
     assert seen["phase"] == pytest.approx((frequency * np.arange(q) % q / q).tolist())
 
 
@@ -25,8 +26,18 @@ def test_noise_has_no_circle() -> None:
     random = np.random.default_rng(1)
     seen = [circle_of_table(random.normal(size=(97, 256))) for _ in range(5)]
     assert all(abs(each["order"]) < 0.5 for each in seen)
+    assert all(abs(each["order"] - each["shuffled"][0]) < 4 * each["shuffled"][1] for each in seen)
+    few = [circle_of_table(random.normal(size=(7, 16))) for _ in range(40)]
+    assert np.mean([each["order"] for each in few]) > 0.5  # of itself it says nothing
+    assert np.mean([each["shuffled"][0] for each in few]) == pytest.approx(0.59, abs=0.05)
     assert all(max(each["shares"]) < 3 / 48 for each in seen)
     assert all(sum(each["shares"]) == pytest.approx(1) for each in seen)
+
+
+def test_a_table_of_one_column_lies_on_a_line() -> None:
+    seen = circle_of_table(np.arange(7.0)[:, None])
+    assert np.array(seen["pca"]).shape == (7, 2)
+    assert seen["explained"] == pytest.approx([1, 0])
 
 
 @pytest.mark.parametrize("embedding", ["angular", "token"])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+import auxmod
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
 from auxmod.experiments.own_data import load_data, resolved
@@ -15,6 +16,7 @@ from auxmod.experiments.single import DivergedError, Interrupted, create_run, tr
 from auxmod.experiments.store import Run
 from auxmod.learning import memory
 from auxmod.learning.engine import Progress, training_inputs
+from auxmod.problem.rows import read_npz
 from tiny import SETTINGS, tiny
 
 CPU = torch.device("cpu")
@@ -201,3 +203,39 @@ def test_more_rows_than_the_default_may_have_a_larger_batch(tmp_path: Path) -> N
     path = save(tmp_path / "a.npz", np.zeros((100_002, 1), dtype=np.int8))
     config = resolved({"n": 1, "q": 2, "data": str(path), "batch": 100_001})
     assert config.training.samples == 100_002
+
+
+def test_a_model_that_answers_no_numbers_says_so_and_what_is_not_kept_is_not_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from auxmod.cli import main
+    from auxmod.learning.objective import Objective
+
+    model = auxmod.train(**SETTINGS)
+    torch.nn.init.constant_(model.encoder.head.weight, torch.nan)
+    model.save_pretrained(tmp_path / "nan")
+    with pytest.raises(UserError, match="answer is not a number: its training has diverged"):
+        model.predict([1, 2, 3, 4])
+    assert main(["predict", str(tmp_path / "nan"), "1", "2", "3", "4"]) == 2
+    assert main(["view", str(tmp_path / "nan"), "--out", str(tmp_path / "page.html")]) == 2
+    assert capsys.readouterr().err.count("has diverged") == 2
+    honest = Objective.losses
+    monkeypatch.setattr(Objective, "losses", lambda *given: honest(*given) * torch.nan)
+    with pytest.raises(DivergedError, match=r"^The loss stopped being finite at step 1\. Try a smaller --lr"):
+        auxmod.train(**SETTINGS)
+
+
+def test_a_data_file_is_read_once_for_all_cells_and_again_where_it_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from auxmod.experiments import own_data
+
+    reads = []
+    monkeypatch.setattr(own_data, "read_npz", lambda *given: reads.append(given) or read_npz(*given))
+    given = {name: value for name, value in SETTINGS.items() if name != "samples"} | {"data": str(tmp_path / "x.npz")}
+    found = []
+    for size in (60, 70):
+        np.savez(tmp_path / "x.npz", x=np.ones((size, 4), dtype=int))
+        found.append([own_data.resolved(given | {"seed": seed, "method": "aux"}) for seed in range(5)])
+    assert len(reads) == 2
+    assert [{run.training.samples for run in runs} for runs in found] == [{60}, {70}]

@@ -56,6 +56,10 @@ def test_where_nothing_is_open_the_usual_is_searched_but_for_what_is_fixed() -> 
     assert list(parse_space({"method": "sparse"}).searched) == ["lr", "init", "pooling"]
     assert parse_space({"method": "auto"}).searched == {"lr": Interval(5e-4, 3e-2, log=True)}
     assert list(parse_space({"moduli": "1,3,9"}).searched) == ["lr", "init", "pooling"]
+    adamw, muon = Interval(1e-5, 1e-3, log=True), Interval(5e-4, 3e-2, log=True)
+    assert parse_space({"method": "auto", "optimiser": "adamw"}).searched == {"lr": adamw}
+    assert parse_space({}).searched["lr"] == parse_space({}, "paper").searched["lr"] == adamw
+    assert parse_space({}, "best").searched["lr"] == parse_space({"optimiser": "muon"}).searched["lr"] == muon
     assert list(parse_space({"k": "4:9", "r": "0.3"}).searched) == ["k"]
 
 

@@ -98,6 +98,20 @@ def test_a_figure_names_its_command(store: Path) -> None:
     assert main([*first["command"].split()[1:], "--dry-run"]) == 0
 
 
+def test_a_command_runs_its_own_embedding_and_both_sides_of_a_gain() -> None:
+    made = report.tables.build("table3", "paper", {})
+    told = {(c.facts["embedding"], c.facts["n"], c.facts["statistic"]): report._command(made, c) for c in made.cells}
+    assert told["token", 16, "max"].endswith("--samples 1000000 --embedding token --method aux")
+    assert told["angular", 16, "gain"].endswith("--samples 1000000 --embedding angular")
+
+
+def test_a_run_that_is_still_going_is_no_failure(tmp_path: Path) -> None:
+    Run.create(tmp_path / "run", recipes.cells("table1b", ("paper",), seeds=1, samples=(100_000,))[0])
+    page, _ = report.page(tmp_path)
+    assert re.search(r">\s*not run\s*<", page)
+    assert not re.search(r">\s*failed\s*<", page)
+
+
 def test_differences_are_tinted_by_side_and_size() -> None:
     cell = report.Cell(facts={}, paper=50.0, ours=20.0)
     assert report._tint(cell, "Δ") == {"side": "below", "tint": 55}
@@ -279,8 +293,8 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
         webpage.render("report.html", {})
 
 
-def test_a_runs_page_says_what_was_seen() -> None:
-    entry = stored_runs.Entry(Path(f"runs/{EVIL}"), made_up.row(tiny(), 0.75))
+def test_a_runs_page_says_what_was_seen(tmp_path: Path) -> None:
+    entry = stored_runs.Entry(tmp_path / f"{EVIL}", made_up.row(tiny(), 0.75))
     looked: dict[str, Any] = {"samples": 2, "truth": [0, 6], "error": [0.1, -3.0], "edges": [-0.5, 0.5], "counts": [2]}
     looked["plane"] = {"points": [[1.0, 0.0], [0.0, 0.5]], "radius": 0.75, "spread": 0.25}
     page = run_page.page(entry, entry.row["scores"], looked)
@@ -288,6 +302,10 @@ def test_a_runs_page_says_what_was_seen() -> None:
     assert "0.75 ± 0.25 from the centre" in page
     assert "last checkpoint" not in page
     begun = {key: value for key, value in entry.row.items() if key != "scores"}
+    alone = run_page.page(stored_runs.Entry(entry.path, begun), entry.row["scores"], looked)  # of save_pretrained
+    assert "unfinished" not in alone
+    entry.path.mkdir(parents=True)
+    (entry.path / "state.safetensors").touch()
     for row, words in (
         (begun, "The run is unfinished; this is its last checkpoint."),
         (begun | {"failed": "Why."}, "Why."),

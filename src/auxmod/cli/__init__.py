@@ -15,7 +15,7 @@ from cyclopts import App, CycloptsError, Group, Parameter
 from auxmod import __version__
 from auxmod.cli import bench, demo, evaluate, grid, report, reproduce, runs, search, serve, shown, sweep, theory, train
 from auxmod.cli.display import console
-from auxmod.errors import UserError
+from auxmod.errors import UserError, first_line
 
 app = App(
     name="auxmod",
@@ -71,7 +71,7 @@ def _trouble(error: OSError | RuntimeError | MemoryError) -> str:
     if isinstance(error, MemoryError):
         return "This needs more memory than there is: use a smaller --batch, model or file."
     if type(error).__name__ == "AcceleratorError":  # torch's, which may not have been imported
-        what, *_ = str(error).splitlines()
+        what = first_line(error)
         return f"The GPU failed ({what}). What was saved is kept: the same command goes on, train with --resume."
     if not isinstance(error, OSError) or error.errno is None:
         return str(error) if str(error).endswith(".") else f"{type(error).__name__}: {error}"

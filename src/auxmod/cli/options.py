@@ -181,4 +181,4 @@ def whole_numbers(text: str | None, flag: str) -> tuple[int, ...]:
     values = [number(longhand(part.strip())) for part in text.split(",")] if text is not None else []
     sentence = f"{flag} is {text!r}, but must be whole numbers of at least 1, such as {flag} 8,16 (100K is 100,000)."
     require(all(value is not None and value == int(value) >= 1 for value in values), sentence)
-    return tuple(int(value) for value in values if value is not None)
+    return tuple(dict.fromkeys(int(value) for value in values if value is not None))

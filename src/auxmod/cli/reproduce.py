@@ -83,7 +83,8 @@ def reproduce(
     only = only or Only()
     runs = _runs(item, presets, seeds, counts, only)
     if dry_run:
-        return _describe(runs, place, json or format == "json")
+        require(format in ("text", "json"), f"--dry-run prints text or JSON: leave out --format {format}.")
+        return _describe(runs, place, retry_failed, json or format == "json")
     common = Common(device=device, retry_failed=retry_failed, quiet=quiet)
     failed = sum(_run(name, cells, place, common) for name, cells in runs.items())
     stored = _stored(place)
@@ -140,30 +141,32 @@ def _stored(place: Path) -> Index:
 
 def _run(item: str, runs: Sequence[RunConfig], place: Path, common: Common) -> int:
     """Train what has no result anywhere in the place; how many runs failed, now or before."""
-    from auxmod.reporting.results import failures, missing
-
-    stored = _stored(place)
-    left, failed = missing(stored, runs), failures(stored, runs)
-    if common.retry_failed:
-        left, failed = [*left, *failed], []
+    left, failed = _left(_stored(place), runs, common.retry_failed)
     file = place if place.suffix == ".jsonl" else place / f"{item}.jsonl"
     rows = replace(common, results=file).run(left) if left else []
     return len(failed) + sum("failed" in row for row in rows)
 
 
-def _describe(runs: dict[str, list[RunConfig]], place: Path, as_json: bool) -> None:
+def _left(stored: Index, runs: Sequence[RunConfig], retry_failed: bool) -> tuple[list[RunConfig], list[RunConfig]]:
+    """Those to train, and those that failed before and are left so."""
+    from auxmod.reporting.results import failures, missing
+
+    left, failed = missing(stored, runs), failures(stored, runs)
+    return ([*left, *failed], []) if retry_failed else (left, failed)
+
+
+def _describe(runs: dict[str, list[RunConfig]], place: Path, retry_failed: bool, as_json: bool) -> None:
     from auxmod.learning.cost import work
     from auxmod.reporting.render import amount
-    from auxmod.reporting.results import failures, missing
 
     stored = _stored(place)
     rows: list[dict[str, Any]] = []
     for item, cells in runs.items():
         for samples in sorted({run.training.samples for run in cells}):
             own = [run for run in cells if run.training.samples == samples]
-            left, failed = missing(stored, own), len(failures(stored, own))
+            left, failed = _left(stored, own, retry_failed)
             pflop = float(f"{sum(map(work, left)) / 1e15:.4g}")
-            counts = (len(own), len(own) - len(left) - failed, failed, len(left), pflop)
+            counts = (len(own), len(own) - len(left) - len(failed), len(failed), len(left), pflop)
             rows.append(dict(zip(STANDING, (item, samples, *counts), strict=True)))
     if as_json:
         return display.print_json(rows)

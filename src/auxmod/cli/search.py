@@ -16,7 +16,7 @@ from auxmod.cli.options import RUN, WHOLE, ConfigFile, Device, Json, Preset, Qui
 from auxmod.cli.sweep import ResultsFile
 from auxmod.cli.watch import Watch, stop_when_asked
 from auxmod.errors import require
-from auxmod.experiments.space import parse_space
+from auxmod.experiments.space import as_setting, parse_space
 from auxmod.experiments.store import Results
 from auxmod.reporting.looks import check_name, save
 
@@ -62,7 +62,8 @@ def search(
 
     4:9 is any whole number from 4 to 9, 0.05:0.6 any number between, 1e-5:1e-3:log evenly in the logarithm, and
     cls,mean either; a single value stays. Where nothing is left open, K, r, draw, lr, init and pooling of aux are
-    searched. The same command goes on with a stopped search, and after a finished one with more --trials.
+    searched, or what another --method has of these (auto: lr). The same command goes on with a stopped search, and
+    after a finished one with more --trials.
 
     Example: auxmod search --n 16 --q 97 --preset best --k 4:9 --r 0.05:0.6 --budget 24
     """
@@ -130,8 +131,15 @@ def _show(found: Mapping[str, Any]) -> None:
     counts = f"{found['complete']} trials trained to the end, {found['pruned']} pruned, {found['failed']} failed"
     out.print(f"{counts}, at the cost of {found['cost']:g} whole runs.")
     if found["best"]:
-        words = " ".join(f"{flag(name)} {_value(value)}" for name, value in found["best"]["params"].items())
+        words = " ".join(_said(name, as_setting(name, value)) for name, value in found["best"]["params"].items())
         out.print(f"The choice: {words}", markup=False, soft_wrap=True)
+
+
+def _said(name: str, value: Any) -> str:
+    """A setting as `auxmod train` takes it, every digit of it."""
+    if isinstance(value, bool):
+        return flag(name) if value else flag(f"no_{name}")
+    return f"{flag(name)} {','.join(map(str, value)) if isinstance(value, list | tuple) else value}"
 
 
 def _value(value: Any) -> str:

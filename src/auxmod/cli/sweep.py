@@ -142,6 +142,7 @@ def sweep(
     configs = runs_of(expand_all(tables), common.preset)
     common.check(cluster, shared)
     if dry_run:
+        require(not cluster, "--dry-run plans for a device of this machine: leave out --cluster.")
         return _describe(configs, common)
     rows = common.run(configs, cluster=cluster, shared=shared, track=track)
     failed = [row for row in rows if "failed" in row]

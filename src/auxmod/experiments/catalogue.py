@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from auxmod.checked import longhand, number
+from auxmod.checked import longhand, number, shown
 from auxmod.errors import UserError, require
 from auxmod.experiments.store import Run, holds_results, read_results, supersedes
 from auxmod.experiments.trusted import configuration
@@ -197,11 +197,5 @@ def labels(entries: Sequence[Entry]) -> list[str]:
     sugar = [name for name in ("k", "r") if all(each[name] is not None for each in settings)]
     hidden = {"moduli", "weights"} if sugar else {"k", "r"}
     differing = [name for name in settings[0] if name not in hidden and len({str(each[name]) for each in settings}) > 1]
-    made = [" ".join(f"{name}={_shown(each[name])}" for name in differing) for each in settings]
+    made = [" ".join(f"{name}={shown(each[name])}" for name in differing) for each in settings]
     return made if all(made) and len(set(made)) == len(made) else [entry.name for entry in entries]
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return ",".join(map(_shown, value))
-    return f"{value:g}" if isinstance(value, float) else str(value)

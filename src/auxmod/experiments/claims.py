@@ -4,7 +4,7 @@ Beside `sweep.jsonl` lies `sweep.jsonl.d/`: for each ensemble in training a clai
 runs and is locked by its process, and what it needs to go on, `<digest>.json` and `<digest>.safetensors`. The
 operating system unlocks a claim when its process dies, however it dies; whoever finds it so may go on from there.
 `plan` has the configurations of all that is to be trained, for those who watch. Call these functions while holding
-`store.locked(results)`, except :meth:`Claim.release` and :func:`watched`.
+`store.locked(results)`, except those of a `Claim` one has, :func:`planned` and :func:`watched`.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ import torch
 
 from auxmod import __version__
 from auxmod.config import RunConfig
-from auxmod.errors import UserError, require
+from auxmod.errors import UserError, first_line, require
 from auxmod.experiments import claims
 from auxmod.experiments.ensembles import Ended, failed_rows
 from auxmod.experiments.packing import group_of, plan
@@ -82,6 +82,7 @@ def run_on_cluster(
 
 def _kind(ray: Any, device: str) -> torch.device:
     has_gpus = ray.cluster_resources().get("GPU", 0) > 0
+    require(has_gpus or device != "cuda", "--device is 'cuda', but the cluster has no GPU: choose auto or cpu.")
     return torch.device("cuda" if device == "cuda" or (device == "auto" and has_gpus) else "cpu")
 
 
@@ -131,7 +132,7 @@ class Desk:
         try:
             version, free = self.ray.get(self.ray.remote(**self.needs)(look_around).remote(self.queue.device.type))
         except self.ray.exceptions.RayError as error:
-            said = f"The cluster's workers cannot run auxmod ({_first_line(error)})"
+            said = f"The cluster's workers cannot run auxmod ({first_line(error).rstrip('.')})"
             raise UserError(f"{said}: install auxmod {__version__} for them.") from None
         require(
             version == __version__,
@@ -166,7 +167,7 @@ class Desk:
         if cause is None:  # the worker's end, not the task's; what Ray says of it names machines
             reason = f"{type(error).__name__}: the ensemble's worker was lost {RETRIES + 1} times."
         else:
-            reason = str(cause) if isinstance(cause, UserError) else f"{type(cause).__name__}: {_first_line(cause)}"
+            reason = str(cause) if isinstance(cause, UserError) else f"{type(cause).__name__}: {first_line(cause)}"
         configs = [self.queue.cells[run] for run in claim.members]
         return failed_rows(configs, self.queue.device, reason, "a worker that was lost")
 
@@ -212,7 +213,7 @@ def _forget(place: Path) -> None:
 
 @contextlib.contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Ray, connected to the cluster; one that does not answer within 10 seconds is a sentence."""
+    """Ray, connected to the cluster; one that does not answer soon is a sentence."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address == "local":  # for this machine and this process alone: on loopback, behind a token of its own
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
@@ -230,7 +231,7 @@ def connected(address: str) -> Iterator[Any]:
     try:
         ray.init(address, **options)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        raise UserError(f"--cluster {address} lets nobody in ({_first_line(error)}).") from None
+        raise UserError(f"--cluster {address} lets nobody in ({first_line(error).rstrip('.')}).") from None
     try:
         yield ray
     finally:
@@ -266,7 +267,3 @@ def _answers(host: str, port: int) -> bool:
         except grpc.FutureTimeoutError:
             return False
     return True
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or ["nothing more is known"])[0].rstrip(".")

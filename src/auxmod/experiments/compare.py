@@ -2,8 +2,9 @@
 
 Each way chooses with the runs of one seed, by held-out accuracy; its choice is then trained anew with other seeds,
 and their test accuracies are what is compared: the best of many runs flatters itself, a fresh one does not. A grid
-of 24 pairs costs 24 runs; `search` (K and r) and `wide` (all of `space.DEFAULT`) may spend as much; the theory and
-the fixed pair cost nothing. Results append to one JSONL file, and a comparison that was stopped goes on:
+of 24 pairs costs 24 runs; `search` (K and r) and `wide` (what a search takes where nothing is named) may spend as
+much; the theory and the fixed pair cost nothing. Results append to one JSONL file, and a comparison that was stopped
+goes on:
 
     import torch
     from auxmod.experiments.compare import compare
@@ -105,7 +106,7 @@ def _choosers(
     return {
         "grid": by_grid,
         "search": lambda: by_search("search", {"k": space.DEFAULT["k"], "r": space.DEFAULT["r"]}),
-        "wide": lambda: by_search("wide", space.DEFAULT),
+        "wide": lambda: by_search("wide", {}),
         "theory": lambda: (dict(zip(("k", "r"), theory.choose(base["n"], base["q"]), strict=True)), 0.0, None),
         "fixed": lambda: (dict(FIXED), 0.0, None),
     }

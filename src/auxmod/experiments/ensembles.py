@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from auxmod.config import RunConfig
-from auxmod.errors import UserError, require
+from auxmod.errors import UserError, first_line, require
 from auxmod.experiments.claims import LOG
 from auxmod.experiments.halving import Race, Rung, configs_of
 from auxmod.experiments.origin import provenance
@@ -212,5 +212,4 @@ def _out_of_memory(error: RuntimeError) -> bool:
 def _reason(error: RuntimeError) -> str:
     if _out_of_memory(error):
         return "The run does not fit into the memory, even alone: use a smaller --batch or model."
-    lines = str(error).strip().splitlines() or ["nothing more is known."]
-    return f"{type(error).__name__}: {lines[0]}"
+    return f"{type(error).__name__}: {first_line(error)}"

@@ -14,6 +14,8 @@ from auxmod.problem import labels, sampling
 SHOWN = 1500
 """Answers that are drawn one by one."""
 BINS = 101
+SHUFFLES = 20
+"""What a ring is compared with: so many orders of the same tokens."""
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -52,25 +54,38 @@ def circle_of_table(table: Array) -> dict[str, Any]:
     """An embedding table (q, D) seen three ways: its two main directions, its spectrum over 0..q−1, its best ring.
 
     A table that holds the residues as points of a circle, in any order a ↦ f·a mod q, has its variance in frequency f.
-    In the ring each token is placed by what the others say of that frequency: by its own, even noise would make one.
+    Noise too has a strongest frequency, and agrees with its ring to some degree: ``shuffled`` is to what degree the
+    same tokens do in orders that mean nothing, mean and standard deviation.
     """
-    centred = table - table.mean(0)
+    centred = np.pad(table - table.mean(0), ((0, 0), (0, table.shape[1] == 1)))  # a line is a plane's
     left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
-    waves = np.fft.rfft(centred, axis=0)[1:]
-    power = (np.abs(waves) ** 2).sum(1)
-    if len(table) % 2 == 0:
-        power[-1] /= 2  # the highest frequency of an even q has no mirror image
-    best = int(power.argmax())
-    phase = (best + 1) * np.arange(len(table)) % len(table) / len(table)
-    turn = np.exp(2j * np.pi * phase)
-    ring = (centred @ waves[best]).conj() - (centred**2).sum(1) * turn
-    ring /= np.abs(ring).mean()
+    power, phase, ring, order = _ring(centred)
+    random = np.random.default_rng(0)
+    shuffled = [_ring(random.permutation(centred))[-1] for _ in range(SHUFFLES)]
     return {
         "pca": (left[:, :2] * sizes[:2]).tolist(),
         "explained": (sizes[:2] ** 2 / (sizes**2).sum()).tolist(),
         "shares": (power / power.sum()).tolist(),
-        "frequency": best + 1,
+        "frequency": int(power.argmax()) + 1,
         "phase": phase.tolist(),
         "ring": np.stack((ring.real, ring.imag), 1).tolist(),
-        "order": float((ring * turn.conj()).mean().real),
+        "order": order,
+        "shuffled": (float(np.mean(shuffled)), float(np.std(shuffled, ddof=1))),
     }
+
+
+def _ring(centred: Array) -> tuple[Array, Array, np.ndarray[Any, Any], float]:
+    """The power of each frequency; each token's phase at the strongest; its place there; and how far these agree.
+
+    Each token is placed by what the others say of that frequency: by its own, even noise would make a ring.
+    """
+    waves, q = np.fft.rfft(centred, axis=0)[1:], len(centred)
+    power = (np.abs(waves) ** 2).sum(1)
+    if q % 2 == 0:
+        power[-1] /= 2  # the highest frequency of an even q has no mirror image
+    best = int(power.argmax())
+    phase = (best + 1) * np.arange(q) % q / q
+    turn = np.exp(2j * np.pi * phase)
+    ring = (centred @ waves[best]).conj() - (centred**2).sum(1) * turn
+    ring /= np.abs(ring).mean()
+    return power, phase, ring, float((ring * turn.conj()).mean().real)

@@ -26,9 +26,16 @@ def resolved(settings: Mapping[str, Any], preset: str | None = None) -> RunConfi
             "--samples says how many inputs to draw, and --data brings its own: give one of them.",
         )
         path = Path(str(filled["data"])).absolute()
-        rows = read_npz(path, Problem(**{name: filled[name] for name in ("n", "q") if name in filled}))
-        filled |= {"data": str(path), "data_sha256": digest(rows), "samples": len(rows)}
+        problem = Problem(**{name: filled[name] for name in ("n", "q") if name in filled})
+        filled |= {"data": str(path), **_facts(path, path.stat().st_mtime_ns if path.exists() else 0, problem)}
     return build(**filled)
+
+
+@functools.lru_cache
+def _facts(path: Path, changed: int, problem: Problem) -> Mapping[str, Any]:
+    """A data file's length and digest, read once for all the runs of a sweep, unless it has ``changed``."""
+    rows = read_npz(path, problem)
+    return {"data_sha256": digest(rows), "samples": len(rows)}
 
 
 def load_data(configs: Sequence[RunConfig]) -> list[Rows | None]:

@@ -106,7 +106,7 @@ REPEAT = LARGE // SMALL
 
 
 def curves(preset: str, samples: Sequence[int] = (SMALL, LARGE)) -> Iterator[Wanted]:
-    """Learning curves: both methods at 100K and 1M, and of the fewest samples as many steps as 1M takes."""
+    """Learning curves: both methods at 100K and 1M, and the fewest samples with as many steps as ten times as many."""
     for (embedding, size), variant in itertools.product(CURVE_SIZES, ("aux", "sparse")):
         usual = [wanted(preset, variant, size, embedding, count) for count in samples]
         yield from usual

@@ -145,7 +145,7 @@ def _train(
             continue
         if isinstance(event, Ended):
             rows = [_discreet(row) for row in event.rows if row["hash"] in batch]  # a failure's are of pruned ones too
-            Results(results).append(rows)
+            Results(results).append(rows)  # a book of its own: the search's own is to find them new
             _tell_rows(study, batch, rows, cost=1.0)
         if isinstance(event, Ended | TooLarge):
             claim.forget()

@@ -29,7 +29,11 @@ from auxmod.learning.trained import TrainedModel, load
 
 
 class DivergedError(RuntimeError):
-    """A run whose loss stopped being finite; the last good checkpoint is kept."""
+    """A run whose loss, or in the end an answer, stopped being finite; its last checkpoint is kept."""
+
+    def __init__(self, step: int, kept: str = "") -> None:
+        super().__init__(f"The loss stopped being finite at step {step:,}{kept}. Try a smaller --lr or --clip 1.")
+        self.step = step
 
 
 class Interrupted(KeyboardInterrupt):
@@ -87,9 +91,10 @@ def _train(
         if isinstance(event, Finished):
             record()
             if event.dead[0] is not None:
-                sentence = _divergence(event.dead[0] + 1, saved, run.path)
-                run.finish({"failed": sentence})
-                raise DivergedError(sentence)
+                kept = f"the checkpoint of step {saved:,} is kept in {run.path}"
+                error = DivergedError(event.dead[0] + 1, f"; {kept if saved else 'no checkpoint had been written yet'}")
+                run.finish({"failed": str(error)})
+                raise error
             run.finish(event.scores[0] or {})
         else:
             run.log(curve_point(event, 0))
@@ -124,8 +129,11 @@ def train(
     with contextlib.ExitStack() as stack:
         place = Path(out) if out else Path(stack.enter_context(tempfile.TemporaryDirectory())) / "run"
         run = create_run(place, config, chosen)
-        for _ in train_run(run, chosen, checkpoint_every=1000 if out else config.training.steps + 1):
-            pass
+        try:
+            for _ in train_run(run, chosen, checkpoint_every=1000 if out else config.training.steps + 1):
+                pass
+        except DivergedError as error:
+            raise error if out else DivergedError(error.step) from None  # of nothing kept, nothing is said
         return load(place, device)
 
 
@@ -136,11 +144,6 @@ def curve_point(event: Progress, member: int) -> dict[str, Any]:
     if event.accuracy is not None:
         point["accuracy"] = event.accuracy[member]
     return point
-
-
-def _divergence(step: int, saved: int, path: Path) -> str:
-    kept = f"the checkpoint of step {saved:,} is kept in {path}" if saved else "no checkpoint had been written yet"
-    return f"The loss stopped being finite at step {step:,}; {kept}. Try a smaller --lr or --clip 1."
 
 
 def device_name(device: torch.device) -> str:

@@ -19,9 +19,10 @@ from typing import Any, get_origin
 
 from auxmod.checked import flag, longhand, number
 from auxmod.errors import require
-from auxmod.experiments.presets import parsed
+from auxmod.experiments.presets import parsed, with_preset
 from auxmod.experiments.ranges import TYPES, alternatives
 from auxmod.files import sha256
+from auxmod.settings import AUTO
 
 DEFAULT = {
     "k": "4:9",
@@ -31,10 +32,9 @@ DEFAULT = {
     "init": "default,0.02",
     "pooling": "cls,mean",
 }
-"""What is searched where nothing is named: the paper's method."""
+"""What is searched where nothing is named: the paper's method. Of `auto`, which has its own encoder, the rate alone."""
 _AUX = ("k", "r", "draw")
-_AUTO = {"lr": "5e-4:3e-2:log"}
-"""What is searched of `auto`, which has an encoder of its own."""
+_MUON = {"lr": "5e-4:3e-2:log"}
 
 
 @dataclass(frozen=True)
@@ -86,15 +86,21 @@ def parse_space(given: Mapping[str, Any], preset: str | None = None) -> Space:
     parts = {name: parse(name, value) for name, value in said.items()}
     if not any(_varies(part) for part in parts.values()):
         method = ["custom"] if "moduli" in parts else parts.get("method", ["aux"])
-        free = {name: text for name, text in DEFAULT.items() if method == ["aux"] or name not in _AUX}
-        if method == ["auto"]:
-            free = _AUTO
+        names = DEFAULT if method == ["aux"] else ("lr",) if method == ["auto"] else DEFAULT.keys() - _AUX
+        free = {name: text for name, text in DEFAULT.items() if name in names}
+        if _optimiser({name: part[0] for name, part in parts.items() if isinstance(part, list)}, preset) == "muon":
+            free |= _MUON
         parts = {name: parse(name, text) for name, text in free.items()} | parts
     searched = {name: part for name, part in parts.items() if _varies(part)}
     require("seed" not in searched, "--seed has several values, but a trial is one run: give one seed.")
     require(bool(searched), "Every setting is given one value, so nothing is left to search: give a range or a list.")
     fixed = {name: part[0] for name, part in parts.items() if isinstance(part, list) and len(part) == 1}
     return Space(fixed, {name: _plain(part) for name, part in searched.items()}, preset)
+
+
+def _optimiser(given: Mapping[str, Any], preset: str | None) -> Any:
+    own = AUTO if given.get("method") == "auto" else {}
+    return (own | with_preset(preset, given)).get("optimiser")
 
 
 def parse(name: str, given: Any) -> Interval | list[Any]:

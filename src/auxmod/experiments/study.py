@@ -14,7 +14,7 @@ import optuna
 from optuna.trial import FrozenTrial
 from sqlalchemy.exc import SQLAlchemyError
 
-from auxmod.errors import UserError, require
+from auxmod.errors import UserError, first_line, require
 from auxmod.experiments.space import Space
 
 FEW = 8
@@ -60,9 +60,7 @@ def hidden(text: str) -> str:
 
 
 def _said(error: BaseException) -> str:
-    """The first line of an error, or else its kind."""
-    lines = str(error).strip().splitlines()
-    return hidden(lines[0]) if lines else type(error).__name__
+    return hidden(first_line(error, type(error).__name__))
 
 
 def finished(study: optuna.Study) -> list[FrozenTrial]:

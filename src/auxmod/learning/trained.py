@@ -52,6 +52,7 @@ class TrainedModel(nn.Module):
         for start, count in chunks(len(rows), min(4096, at_once)):
             batch = torch.from_numpy(rows[start : start + count]).to(device)
             outputs = averaged(lambda x: self(x[0])[None], objective, batch[None], asks)
+            require(bool(outputs.isfinite().all()), "The model's answer is not a number: its training has diverged.")
             answers.append(objective.decode(outputs)[0].cpu().numpy())
         return np.concatenate(answers) if answers else np.zeros(0)
 

@@ -26,8 +26,8 @@ COSTS = ("case", "ms a step, a member", "plain, compile + AMP", "faster", "than 
 def costs(result: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     """The benchmark in words, a row a case; – is what was not measured."""
 
-    def word(value: float | None, form: str) -> str:
-        return "–" if value is None else format(value, form)
+    def word(value: float | None, form: str, unit: str = "") -> str:
+        return "–" if value is None else format(value, form) + unit
 
     for row in result["rows"]:
         models = "one model" if row["members"] == 1 else f"{row['members']} models at once"
@@ -35,8 +35,8 @@ def costs(result: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
             f"N = {row['n']}, {models}",
             word(row["ours"]["ms"], ".2f"),
             word((row["plain_compiled"] or {}).get("ms"), ".1f"),
-            word(row["faster_than_compiled"], ".1f") + "×",
-            word(row["faster_than_eager"], ".1f") + "×",
+            word(row["faster_than_compiled"], ".1f", "×"),
+            word(row["faster_than_eager"], ".1f", "×"),
             word(row["floor_ratio"], ".1f"),
             word(row["peak_bytes"] and row["peak_bytes"] / 2**30, ".1f"),
         )

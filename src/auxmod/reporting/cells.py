@@ -47,7 +47,7 @@ class Cell:
     """What it is a figure of: n, q, samples, method, …"""
     paper: float | None = None
     ours: float | None = None
-    """None where it was not run."""
+    """None where it was not run, or no seed came to an end."""
     std: float | None = None
     count: int = 0
     """Seeds behind ours; for a statistic over the grid, pairs (K, r)."""

@@ -24,7 +24,7 @@ FULL = 30.0
 def page(store: Path, where: str | None = None) -> tuple[str, list[Entry]]:
     """The page of a store, and its runs; ``where`` chooses those whose curves are drawn at first."""
     entries, notes = stored_runs.read(store)
-    stored = results.index(entry.row for entry in entries)
+    stored = results.index(entry.row for entry in entries if entry.state != "unfinished")
     made = [tables.build(item, preset, stored) for item in SHOWN for preset in PRESETS]
     grids, benches = stored_runs.grids(entries), list(_benches(store, notes))
     words, cells = _words(made)
@@ -180,10 +180,12 @@ def _told(table: Table, cell: Cell, word: str) -> dict[str, Any]:
 
 
 def _command(table: Table, cell: Cell) -> str:
-    """The command that runs what this figure is made of."""
+    """The command that runs what this figure is made of; of one of the 16 configurations, all of them."""
     facts = cell.facts
     sizes = "" if table.item == "configs" else f" --n {facts['n']} --q {facts['q']} --samples {facts['samples']}"
-    return f"auxmod reproduce {table.item} --preset {table.preset}{sizes} --method {facts['method']}"
+    which = f" --embedding {facts['embedding']}" if table.item == "table3" else ""  # a size may be in both
+    whose = "" if facts["metric"] == "gain" else f" --method {facts['method']}"
+    return f"auxmod reproduce {table.item} --preset {table.preset}{sizes}{which}{whose}"
 
 
 # ---- speed --------------------------------------------------------------------------------------------------

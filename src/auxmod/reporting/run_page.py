@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from auxmod.experiments.catalogue import Entry
+from auxmod.files import STATE
 from auxmod.reporting import charts, stored_runs, webpage
 
 
@@ -20,7 +21,7 @@ def page(entry: Entry, scores: Mapping[str, Any], looked: Mapping[str, Any]) -> 
         f"It adds {settings['n']} numbers mod {settings['q']:,} and is right on {100 * scores['match']:.1f} % of sums "
         f"it has not seen; guessing gives {100 * scores['chance']:.2g} %."
     )
-    if entry.state != "done":
+    if entry.state == "failed" or (entry.state == "unfinished" and (entry.path / STATE).exists()):  # else a model alone
         failed = f": {entry.row['failed']}" if entry.state == "failed" else "."
         headline += f" The run is {entry.state}; this is its last checkpoint{failed}"
     tiles = [(f"{100 * scores['match']:.1f} %", f"match, of {scores['samples']:,} test inputs")]
@@ -57,7 +58,8 @@ def _inside(looked: Mapping[str, Any], q: int) -> tuple[list[str], dict[str, tup
         said.append(
             f"The embedding’s strongest frequency is {table['frequency']}, with {100 * share:.1f} % of its variance; "
             f"in noise each has about {100 * noise:.1f} %. Each token placed by what the others say of that frequency, "
-            f"they agree with a ring to {table['order']:.2f}: 1 is a perfect circle, 0 is noise."
+            f"they agree with a ring to {table['order']:.2f}; 1 is a perfect circle, and the same tokens in orders that "
+            f"mean nothing agree to {table['shuffled'][0]:.2f} ± {table['shuffled'][1]:.2f}."
         )
         both, names = 100 * sum(table["explained"]), range(q)
         main = charts.plane(table["pca"], table["phase"], names, circle=False)

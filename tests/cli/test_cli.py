@@ -248,3 +248,11 @@ def test_a_terminal_without_our_characters_gets_others() -> None:
     done = subprocess.run(command, env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"1?q" in done.stdout
+
+
+def test_what_was_asked_often_is_shown_so(cli: Cli) -> None:
+    assert "asked 3 ways" in cli("train", *flags("--asks", "3", "--out", "often"), "--quiet")
+    assert "Each was asked 3 ways" in cli("eval", "often", "--samples", "50", "--asks", "3")
+    told = json.loads(cli("eval", "often", "--samples", "50", "--asks", "3", "--json"))
+    assert (told["asks"], told["fill"]) == (3, "zero")
+    assert Run.open("often").config.training.asks == 3

@@ -415,7 +415,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(cli: Cli, arguments: list[str
 
 def test_a_number_named_twice_is_meant_once(cli: Cli) -> None:
     asked = ("table", "table3", "--preset", "paper", "--format", "csv", "--samples")
-    assert cli(*asked, "100K,100K") == cli(*asked, "100K")
+    assert cli(*asked, "100K,100K")[:2] == cli(*asked, "100K")[:2]
 
 
 def test_a_method_that_a_presets_aux_is_already_can_be_asked_for(cli: Cli) -> None:

@@ -143,6 +143,8 @@ def test_what_tells_runs_apart_is_their_label() -> None:
     ]
     assert catalogue.labels(entries)[0] == "method=naive moduli=1 weights=1 draw=expected lr=0.001"
     assert catalogue.labels(entries[1:]) == ["lr=0.001", "lr=0.5"]
+    auto = catalogue.Entry(Path("a.jsonl"), result_row(tiny(method="auto"), {}, {}))  # more than a legend holds
+    assert catalogue.labels([entries[0], auto]) == ["method=naive", "method=auto"]
     assert catalogue.labels([entries[0]]) == [tiny(method="naive").hash]
 
 

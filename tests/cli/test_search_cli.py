@@ -49,9 +49,8 @@ def test_it_searches_shows_draws_and_is_done_when_asked_again(
     assert said.err == ""  # nothing was left to train
     assert found["best"]["validation"] == max(row["validation"] for row in rows)
     assert found["storage"] == "sqlite:///runs/search.db"
-    assert (
-        main(["train", *flags("--epochs", "1", *choice[1].split()), "--out", "again", "--quiet"]) == 0
-    )  # every digit of it
+    again = flags("--epochs", "1", *choice[1].split())  # every digit of it
+    assert main(["train", *again, "--out", "again", "--quiet"]) == 0
     assert Run(Path("again")).config.hash == found["best"]["hash"]
     assert set(found["importances"]) == {"k", "r"}
     assert [trial["validation"] for trial in found["trials"]] == sorted((r["validation"] for r in rows), reverse=True)

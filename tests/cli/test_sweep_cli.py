@@ -169,9 +169,9 @@ def test_a_dry_run_says_cells_packing_cost_and_trains_nothing(
     command = ["sweep", *flags(**LONG), "--results", str(results), "--dry-run"]
     assert main([*command, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["cells"], told["to do"], len(told["ensembles"])) == (24, 24, 3)
+    assert (told["cells"], told["left"], len(told["ensembles"])) == (24, 24, 3)
     assert [row["members"] for row in told["ensembles"]] == [8, 8, 8]
-    assert {"FLOPs", "memory", "time", "seconds"} <= told.keys()
+    assert {"flops", "bytes", "seconds"} <= told.keys()
     assert main(command) == 0
     assert "How it is packed" in capsys.readouterr().out
     assert not results.exists()
@@ -382,7 +382,19 @@ def test_a_choice_that_lost_seeds_says_so(capsys: pytest.CaptureFixture[str]) ->
         result_row(configs[2], {"match": 0.6, "chance": 0.1}, {}, validation=0.6),
         result_row(configs[3], None, {}, failed="It diverged."),
     ]
-    grid.show(grid.summary(configs, rows))
+    grid.show(grid.summary(configs, rows), Path("some.jsonl"))
     assert "1 of its 2 seeds failed" in capsys.readouterr().out
-    grid.show(grid.summary(configs[:2], rows[:2]))
+    grid.show(grid.summary(configs[:2], rows[:2]), Path("some.jsonl"))
     assert "seeds failed" not in capsys.readouterr().out
+
+
+def test_a_choice_among_pairs_at_chance_is_called_none(capsys: pytest.CaptureFixture[str]) -> None:
+    configs = [tiny(q=974_269, k=k, r=0.2) for k in (3, 4)]
+    for right, words in ((0.0, "None is above chance, so this is no choice."), (0.5, "1 other is as good as it")):
+        scores = {"match": right, "chance": 1 / 974_269}
+        rows = [result_row(config, scores, {}, validation=right) for config in configs]
+        grid.show(grid.summary(configs, rows), Path("some.jsonl"))
+        said = capsys.readouterr().out
+        assert words in said
+        assert ("in some.jsonl" in said) == (right == 0)
+        assert "chance 0.0001 %" in said

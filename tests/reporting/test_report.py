@@ -297,10 +297,13 @@ def test_a_runs_page_says_what_was_seen(tmp_path: Path) -> None:
     entry = stored_runs.Entry(tmp_path / f"{EVIL}", made_up.row(tiny(), 0.75))
     looked: dict[str, Any] = {"samples": 2, "truth": [0, 6], "error": [0.1, -3.0], "edges": [-0.5, 0.5], "counts": [2]}
     looked["plane"] = {"points": [[1.0, 0.0], [0.0, 0.5]], "radius": 0.75, "spread": 0.25}
-    page = run_page.page(entry, entry.row["scores"], looked)
+    seen = entry, entry.row["scores"], looked
+    page = run_page.page(*seen)
     assert "adds 4 numbers mod 7 and is right on 75.0\u00a0%" in page
     assert "0.75 ± 0.25 from the centre" in page
     assert "last checkpoint" not in page
+    several = run_page.page(stored_runs.Entry(entry.path, made_up.row(tiny(method="auto"), 0.75)), *seen[1:])
+    assert "read from several points; that of q, which is drawn, lies 0.75 ± 0.25" in several
     begun = {key: value for key, value in entry.row.items() if key != "scores"}
     alone = run_page.page(stored_runs.Entry(entry.path, begun), entry.row["scores"], looked)  # of save_pretrained
     assert "unfinished" not in alone

@@ -62,8 +62,8 @@ def print_json(value: Any) -> None:
 
 
 def percent(share: float) -> str:
-    """0.98765 → 98.8 %."""
-    return f"{100 * share:.1f} %"
+    """0.98765 → 98.8 %; what would be rounded to nothing, to one digit."""
+    return f"{100 * share:.1f} %" if share == 0 or share >= 0.0005 else f"{100 * share:.1g} %"
 
 
 class Live:

@@ -52,9 +52,11 @@ def evaluate(
     model = load(run, device)
     scores = model.evaluate(samples, distribution=distribution, fill=fill, taus=taus, asks=asks)
     if json:
-        return print_json({"run": str(run), "distribution": distribution, **scores})
+        return print_json({"run": str(run), "distribution": distribution, "fill": fill, "asks": asks, **scores})
     out = console()
     out.print(scores_table(run, scores, distribution))
+    if asks > 1:
+        out.print(f"Each was asked {asks} ways, and the answers averaged.")
     if by:
         rows = [
             (

@@ -54,7 +54,7 @@ def grid(
     longer = _longer(configs[0], then_samples, out)
     found = summary(configs, common.run(configs))
     if not common.json:
-        show(found)
+        show(found, common.results)
     require_choice(found)
     made = _train_longer(found["best"], longer, out, common) if longer else None
     if common.json:
@@ -127,7 +127,7 @@ def _train_longer(best: Mapping[str, Any], longer: RunConfig, out: Path | None, 
 # -- the heatmap ----------------------------------------------------------------------------------------------
 
 
-def show(found: Mapping[str, Any]) -> None:
+def show(found: Mapping[str, Any], results: Path) -> None:
     out = console()
     size = f"N = {found['n']}, q = {found['q']}, {found['samples']:,} samples"
     out.print(titled(f"Held-out match accuracy, {size}", heatmap(found)))
@@ -140,7 +140,11 @@ def show(found: Mapping[str, Any]) -> None:
             f"{percent(best['match'])} on the test inputs (chance {percent(found['chance'])})."
         )
     if found["equals"] > 1:
-        out.print(f"{found['equals']} pairs are as good as it; of those it is the first.")
+        others = found["equals"] - 1
+        out.print(f"{others} other{'s are' if others > 1 else ' is'} as good as it; of those it is the first.")
+        if best["validation"] <= 2 * found["chance"]:
+            told = f"None is above chance, so this is no choice. Of so large a q compare τ, in {results}."
+            out.print(told, style="red", markup=False)
     if best is not None and best["failed"]:
         seeds = best["seeds"] + best["failed"]
         out.print(f"[red]{best['failed']} of its {seeds} seeds failed, and are not in its mean.[/]")

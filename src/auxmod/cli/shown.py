@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,7 +129,9 @@ def table(
     require(bool(made), NONE.format(item))
     show_tables(made, "json" if json else format)
     if all(cell.ours is None for each in made for cell in each.cells):
-        told = f"None of these has been run: auxmod reproduce {item} --preset {preset} does it."
+        asked = {"preset": preset, "samples": samples, **vars(only or Only()), "results": results}
+        said = "".join(f" --{name} {shlex.quote(str(value))}" for name, value in asked.items() if value is not None)
+        told = f"None of these has been run: auxmod reproduce {item}{said} does it."
         display.console(stderr=True).print(told, markup=False)
 
 

@@ -182,20 +182,13 @@ def _describe(configs: Sequence[RunConfig], common: Common) -> None:
     left = common.left(configs)
     ensembles = forecast(plan(left, chosen), chosen)
     seconds = sum(row["seconds"] for row in ensembles)
-    whole = {
-        "results": str(common.results),
-        "device": str(chosen),
-        "cells": len(configs),
-        "to do": len(left),
-        "ensembles": len(ensembles),
-        "FLOPs": f"{sum(row['flops'] for row in ensembles):.3g}",
-        "memory": _gib(max((row["bytes"] for row in ensembles), default=0)),
-        "time": f"about {duration(seconds)}",
-    }
+    flops, most = sum(row["flops"] for row in ensembles), max((row["bytes"] for row in ensembles), default=0)
+    counts = {"results": str(common.results), "device": str(chosen), "cells": len(configs), "left": len(left)}
     if common.json:
-        return print_json(whole | {"seconds": seconds, "ensembles": ensembles})
+        return print_json(counts | {"flops": flops, "bytes": most, "seconds": seconds, "ensembles": ensembles})
     out = console()
-    out.print(mapping("The sweep", whole))
+    needs = {"FLOPs": f"{flops:.3g}", "memory": _gib(most), "time": f"about {duration(seconds)}"}
+    out.print(mapping("The sweep", counts | {"ensembles": len(ensembles)} | needs))
     if ensembles:
         out.print(_packing(ensembles))
 

@@ -126,10 +126,16 @@ def watch_run(run: Run, device: Any, quiet: bool, *, start: Start | None = None,
 
 def scores_table(run: Path, scores: dict[str, Any], distribution: str = "uniform") -> Any:
     """Accuracies, each beside its chance level."""
-    rows = [("match", percent(scores["match"]), percent(scores["chance"]))]
-    rows += [(f"τ = {tau}", percent(share), percent(scores["tau_chance"][tau])) for tau, share in scores["tau"].items()]
+    often = scores.get("asked")
+    columns: dict[str, list[Any]] = {
+        "accuracy": ["match", *(f"τ = {tau}" for tau in scores["tau"])],
+        "model": [scores["match"], *scores["tau"].values()],
+        **({f"asked {often['asks']} ways": [often["match"], *often["tau"].values()]} if often else {}),
+        "chance": [scores["chance"], *scores["tau_chance"].values()],
+    }
+    rows = [[name, *map(percent, shares)] for name, *shares in zip(*columns.values(), strict=True)]
     title = f"{run} on {scores['samples']:,} {distribution} inputs"
-    return titled(title, table("", ("accuracy", "model", "chance"), rows))
+    return titled(title, table("", list(columns), rows))
 
 
 def _describe(config: RunConfig, device: str, as_json: bool) -> None:

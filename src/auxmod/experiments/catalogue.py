@@ -191,11 +191,16 @@ def _value(entry: Entry, name: str) -> Any:
     return values[name]
 
 
+MANY, TELLING = 6, ("n", "q", "method", "embedding")
+
+
 def labels(entries: Sequence[Entry]) -> list[str]:
-    """What tells the runs apart: the settings in which they differ, or else their names."""
+    """What tells the runs apart: the settings in which they differ, of many the telling ones, or else their names."""
     settings = [entry.settings for entry in entries]
     sugar = [name for name in ("k", "r") if all(each[name] is not None for each in settings)]
     hidden = {"moduli", "weights"} if sugar else {"k", "r"}
     differing = [name for name in settings[0] if name not in hidden and len({str(each[name]) for each in settings}) > 1]
+    if len(differing) > MANY:
+        differing = [name for name in differing if name in TELLING]
     made = [" ".join(f"{name}={shown(each[name])}" for name in differing) for each in settings]
     return made if all(made) and len(set(made)) == len(made) else [entry.name for entry in entries]

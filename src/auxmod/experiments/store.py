@@ -87,8 +87,9 @@ class Run:
         return cls(path)
 
     @classmethod
-    def open(cls, path: Path) -> Run:
+    def open(cls, path: str | Path) -> Run:
         """An existing run directory."""
+        path = Path(path)
         require(path.is_dir(), f"{path} is not a run: there is no such directory.")
         require((path / CONFIG).is_file(), f"{path} is not a run: it has no {CONFIG}.")
         return cls(path)
@@ -295,8 +296,9 @@ class Results:
         return check_row(unsealed(row, where), where)
 
 
-def read_results(path: Path) -> list[dict[str, Any]]:
+def read_results(path: str | Path) -> list[dict[str, Any]]:
     """A results file's rows, one a run: its figures where it has any, or else its last failure."""
+    path = Path(path)
     require(path.is_file(), f"There is no results file {path}.")
     rows: dict[str, dict[str, Any]] = {}
     for row in Results(path).refresh():

@@ -13,7 +13,7 @@ from auxmod.reporting import charts, stored_runs, webpage
 def page(entry: Entry, scores: Mapping[str, Any], looked: Mapping[str, Any]) -> str:
     """The page of a run: what its model gets right, and what `experiments.inspection` saw of it."""
     settings = entry.settings
-    verdict, pictures = _inside(looked, settings["q"])
+    verdict, pictures = _inside(looked, settings["q"], len(settings["harmonics"]))
     drawn = {"answers": charts.ring(looked["truth"], looked["error"], settings["q"])}
     drawn |= {"errors": charts.histogram(looked["edges"], looked["counts"])}
     drawn |= {name: picture for name, (_, picture) in pictures.items()}
@@ -42,14 +42,14 @@ def page(entry: Entry, scores: Mapping[str, Any], looked: Mapping[str, Any]) -> 
     )
 
 
-def _inside(looked: Mapping[str, Any], q: int) -> tuple[list[str], dict[str, tuple[str, charts.Chart]]]:
+def _inside(looked: Mapping[str, Any], q: int, harmonics: int) -> tuple[list[str], dict[str, tuple[str, charts.Chart]]]:
     """What the model's inside says, and pictures of it with their captions."""
     said, pictures = [], {}
     if plane := looked.get("plane"):
-        said.append(
-            f"The read-out puts its answers {plane['radius']:.2f} ± {plane['spread']:.2f} from the centre; one "
-            "that is sure of every answer puts them all at 1."
-        )
+        place = f"{plane['radius']:.2f} ± {plane['spread']:.2f} from the centre"
+        one = f"The read-out puts its answers {place}; one that is sure of every answer puts them all at 1."
+        several = f"The answer is read from several points; that of q, which is drawn, lies {place}."
+        said.append(several if harmonics else one)
         phase = [truth / q for truth in looked["truth"]]
         drawn = charts.plane(plane["points"], phase, looked["truth"], circle=True)
         pictures["plane"] = ("The read-out plane, coloured by the true residue", drawn)
@@ -58,7 +58,7 @@ def _inside(looked: Mapping[str, Any], q: int) -> tuple[list[str], dict[str, tup
         said.append(
             f"The embedding’s strongest frequency is {table['frequency']}, with {100 * share:.1f} % of its variance; "
             f"in noise each has about {100 * noise:.1f} %. Each token placed by what the others say of that frequency, "
-            f"they agree with a ring to {table['order']:.2f}; 1 is a perfect circle, and the same tokens in orders that "
+            f"they agree with a ring to {table['order']:.2f}; 1 is a perfect circle, and these tokens in orders that "
             f"mean nothing agree to {table['shuffled'][0]:.2f} ± {table['shuffled'][1]:.2f}."
         )
         both, names = 100 * sum(table["explained"]), range(q)

@@ -382,19 +382,34 @@ def test_a_choice_that_lost_seeds_says_so(capsys: pytest.CaptureFixture[str]) ->
         result_row(configs[2], {"match": 0.6, "chance": 0.1}, {}, validation=0.6),
         result_row(configs[3], None, {}, failed="It diverged."),
     ]
-    grid.show(grid.summary(configs, rows), Path("some.jsonl"))
+    grid.show(grid.summary(configs, rows))
     assert "1 of its 2 seeds failed" in capsys.readouterr().out
-    grid.show(grid.summary(configs[:2], rows[:2]), Path("some.jsonl"))
+    grid.show(grid.summary(configs[:2], rows[:2]))
     assert "seeds failed" not in capsys.readouterr().out
 
 
-def test_a_choice_among_pairs_at_chance_is_called_none(capsys: pytest.CaptureFixture[str]) -> None:
-    configs = [tiny(q=974_269, k=k, r=0.2) for k in (3, 4)]
-    for right, words in ((0.0, "None is above chance, so this is no choice."), (0.5, "1 other is as good as it")):
+def test_of_a_large_q_where_nothing_is_exact_the_nearest_is_chosen(capsys: pytest.CaptureFixture[str]) -> None:
+    configs = [tiny(q=974_269, k=k, r=0.2) for k in (3, 4, 5)]
+
+    def summary(right: float, *near: float) -> dict[str, Any]:
         scores = {"match": right, "chance": 1 / 974_269}
-        rows = [result_row(config, scores, {}, validation=right) for config in configs]
-        grid.show(grid.summary(configs, rows), Path("some.jsonl"))
-        said = capsys.readouterr().out
-        assert words in said
-        assert ("in some.jsonl" in said) == (right == 0)
-        assert "chance 0.0001 %" in said
+        curves = [[{"step": 6, "loss": 1.0, "accuracy": right, "near": share}] for share in near]
+        return grid.summary(
+            configs,
+            [
+                result_row(config, scores, {}, validation=right, curve=curve)
+                for config, curve in zip(configs, curves, strict=True)
+            ],
+        )
+
+    found = summary(0.0, 0.1, 0.4, 0.3)
+    assert (found["by"], found["best"]["k"], found["equals"]) == ("near", 4, 1)
+    grid.show(found)
+    said = capsys.readouterr().out
+    assert "Held-out answers within 0.005·q, as no pair is above chance" in said
+    assert "40.0 % held-out, 0.0 % exact on the test inputs (chance 0.0001 %)" in said
+    assert "chance 1.0 %" in said
+    found = summary(0.5, 0.5, 0.6, 0.5)  # where some are exact, they count
+    assert (found["by"], found["best"]["k"], found["equals"]) == ("validation", 3, 3)
+    grid.show(found)
+    assert "2 others are as good as it; of those it is the first." in capsys.readouterr().out

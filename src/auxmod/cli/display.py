@@ -91,7 +91,7 @@ class Bars(Live):
         super().__init__(quiet, TimeRemainingColumn())
         self.tasks: dict[str, Any] = {}
         self.first: dict[str, tuple[int, float]] = {}
-        self.accuracy: dict[str, float] = {}
+        self.held_out: dict[str, str] = {}
 
     def show(self, name: str, event: Point) -> None:
         """A run has come this far."""
@@ -100,8 +100,9 @@ class Bars(Live):
         step, now, accuracy = event.step, time.monotonic(), event.accuracy[0] if event.accuracy else None
         first, began = self.first.setdefault(name, (step, now))
         if accuracy is not None:
-            self.accuracy[name] = accuracy
-        held_out = percent(self.accuracy[name]) if name in self.accuracy else "–"
+            near = event.near[0] if event.near else 0.0  # of a large q few answers are exact
+            self.held_out[name] = percent(accuracy) + f" ({percent(near)} near)" * (near > accuracy + 0.05)
+        held_out = self.held_out.get(name, "–")
         rate = f"{(step - first) / (now - began):,.1f} steps/s" if step > first and now > began else ""
         status = f"loss {event.loss[0]:.4f}  held-out {held_out:>7}  {rate}".rstrip()
         status += "  measuring on the test inputs …" if step == event.steps else ""

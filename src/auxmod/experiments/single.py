@@ -143,6 +143,8 @@ def curve_point(event: Progress, member: int) -> dict[str, Any]:
     point: dict[str, Any] = {"step": event.step, "loss": loss if math.isfinite(loss) else None}
     if event.accuracy is not None:
         point["accuracy"] = event.accuracy[member]
+    if event.near is not None:
+        point["near"] = event.near[member]
     return point
 
 

@@ -66,7 +66,7 @@ def check_scores(scores: Json, where: object) -> Json:
 def check_point(point: Any, where: str) -> Json:
     """A point of a learning curve."""
     require(isinstance(point, dict) and "step" in point, f"{where} has no point of a learning curve: {_REMEDY}.")
-    kinds = {"step": _is_count, "loss": lambda v: v is None or _is_number(v), "accuracy": _is_share}
+    kinds = {"step": _is_count, "loss": lambda v: v is None or _is_number(v), "accuracy": _is_share, "near": _is_share}
     _check(point, where, kinds)
     return point  # type: ignore[no-any-return]
 

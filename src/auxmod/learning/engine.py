@@ -30,6 +30,7 @@ from auxmod.learning.objective import Objective
 from auxmod.learning.optimiser import Hyper, Memory, OptimiserState, apply, decide
 from auxmod.learning.precision import resolve_precision, trunk_dtype
 from auxmod.problem import labels, rng, sampling
+from auxmod.problem.metrics import TAUS
 
 VALIDATION_SAMPLES, ASKED_SAMPLES = 2_000, 20_000
 LOGS, EVALUATIONS = 200, 10
@@ -48,6 +49,8 @@ class Progress:
     """Match accuracy on held-out inputs, where it was measured."""
     dead: list[int | None]
     """The step at which a member's loss stopped being finite."""
+    near: list[float] | None = None
+    """Beside accuracy, the share of answers within the least τ of the circle: of a large q few are exact."""
 
 
 @dataclass(frozen=True)
@@ -228,8 +231,8 @@ class Ensemble:
                 logged = at
                 dead = self.dead()
                 measured = at % eval_every < log_every or at == self.steps
-                accuracy = self._accuracy() if measured else None
-                yield Progress(at, self.steps, loss, accuracy, dead)
+                accuracy, near = self._held_out() if measured else (None, None)
+                yield Progress(at, self.steps, loss, accuracy, dead, near)
                 if None not in dead:
                     break
         yield self._finish()
@@ -257,8 +260,9 @@ class Ensemble:
         for e, c in enumerate(self.configs):
             self.order[e] = rng.permutation(rng.key(c.seed, "order", epoch), self.order.shape[1], self.device)
 
-    def _accuracy(self) -> list[float]:
-        return [row["match"] for row in self.evaluate(VALIDATION_SAMPLES, stream="validation")]
+    def _held_out(self) -> tuple[list[float], list[float]]:
+        rows = self.evaluate(VALIDATION_SAMPLES, stream="validation")
+        return [row["match"] for row in rows], [row["tau"][f"{TAUS[0]:g}"] for row in rows]
 
     def dead(self) -> list[int | None]:
         """The step at which each member's loss stopped being finite, None for those that live."""

@@ -201,3 +201,13 @@ def test_a_state_that_is_damaged_or_of_other_runs_is_not_gone_on_from(tmp_path: 
     notice, *_ = train_ensemble(configs, CPU, state=state)
     assert isinstance(notice, Notice)
     assert "is not the account of an ensemble" in notice.sentence
+
+
+def test_of_a_large_q_near_answers_are_what_is_compared() -> None:
+    point = {"step": 6, "loss": 1.0, "accuracy": 0.25, "near": 0.5}
+    assert (halving.sought(433, point), halving.sought(3329, point)) == (0.25, 0.5)
+    assert halving.sought(3329, {"step": 6, "accuracy": 0.25}) == 0.25
+    configs = [tiny(q=3329, seed=seed) for seed in range(4)]
+    race = halving.Race([config.hash for config in configs], [[] for _ in configs])
+    progress = Progress(3, 6, [1.0] * 4, [0.0] * 4, [None] * 4, [0.9, 0.1, 0.8, 0.2])
+    assert race.compare(configs, progress).pruned == [configs[1].hash, configs[3].hash]

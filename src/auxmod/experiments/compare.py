@@ -24,6 +24,7 @@ import torch
 from auxmod.config import RunConfig
 from auxmod.experiments import space
 from auxmod.experiments.asking import Plan
+from auxmod.experiments.halving import sought_of
 from auxmod.experiments.own_data import resolved
 from auxmod.experiments.presets import GRID
 from auxmod.experiments.ranges import expand
@@ -88,7 +89,7 @@ def _choosers(
     def by_grid() -> Choice:
         runs = [resolved({**base, **pair}, preset) for pair in pairs]
         rows = _trained(runs, place.with_suffix(".grid.jsonl"), device)
-        seen = [(row["validation"], pair) for row, pair in zip(rows, pairs, strict=True) if "scores" in row]
+        seen = [(sought_of(row), pair) for row, pair in zip(rows, pairs, strict=True) if "scores" in row]
         best, pair = max(seen, key=lambda both: both[0])
         return pair, float(len(pairs)), best
 

@@ -24,7 +24,7 @@ from auxmod.config import RunConfig
 from auxmod.experiments import claims
 from auxmod.experiments.asking import Batch, Plan, run_of, take_turn
 from auxmod.experiments.ensembles import Ended, Notice, TooLarge, attempted, train_ensemble
-from auxmod.experiments.halving import Race, Rung, configs_of
+from auxmod.experiments.halving import Race, Rung, configs_of, sought_of
 from auxmod.experiments.packing import Shape, check_precisions, group_of, plan
 from auxmod.experiments.saving import unfinished
 from auxmod.experiments.single import Interrupted
@@ -168,7 +168,7 @@ def _tell_rows(study: optuna.Study, batch: Batch, rows: Sequence[Mapping[str, An
     for row in rows:
         scored = "scores" in row
         facts = {MATCH: row["scores"]["match"]} if scored else {FAILED: row["failed"]}
-        value = row["validation"] if scored else 0.0
+        value = sought_of(row) if scored else 0.0
         _end(study, batch[row["hash"]][1], value, TrialState.COMPLETE, {COST: cost} | facts)
 
 

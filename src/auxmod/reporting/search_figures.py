@@ -23,7 +23,7 @@ def history_figure(trials: Sequence[Mapping[str, Any]]) -> Figure:
     whole = [t for t in told if t["state"] == "complete"]
     best = list(accumulate((100 * t["validation"] for t in whole), max))
     axes.step([t["number"] for t in whole], best, where="post", color=INK, linewidth=1.6, label="best so far")
-    axes.set(xlabel="trial", ylabel="held-out match accuracy (%)", ylim=(0, 102))
+    axes.set(xlabel="trial", ylabel="held-out accuracy (%)", ylim=(0, 102))
     axes.set_title("What the search found", **TITLE)
     axes.legend(frameon=False, fontsize=8.5, labelcolor=INK)
     clean(axes)

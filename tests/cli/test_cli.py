@@ -256,3 +256,12 @@ def test_what_was_asked_often_is_shown_so(cli: Cli) -> None:
     told = json.loads(cli("eval", "often", "--samples", "50", "--asks", "3", "--json"))
     assert (told["asks"], told["fill"]) == (3, "zero")
     assert Run.open("often").config.training.asks == 3
+
+
+def test_a_file_is_read_by_train_as_by_sweep(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("run.toml").write_text('n = 8\nq = "31"\nsamples = "100K"\nmoduli = "1,2"\n')
+    config = json.loads(cli("train", "--config", "run.toml", "--dry-run", "--json"))["config"]
+    assert (config["problem"]["q"], config["training"]["samples"], config["method"]["moduli"]) == (31, 100_000, [1, 2])
+    Path("run.toml").write_text('n = "8,16"\n')
+    assert main(["train", "--config", "run.toml", "--dry-run"]) == 2
+    assert "--n is '8,16', but must be a whole number" in capsys.readouterr().err

@@ -22,7 +22,7 @@ from auxmod.checked import longhand, number
 from auxmod.config import GROUPS
 from auxmod.errors import require
 from auxmod.experiments.presets import GRID
-from auxmod.experiments.ranges import flat
+from auxmod.experiments.ranges import TYPES, alternatives, flat
 from auxmod.files import read_toml
 from auxmod.settings import ADAMW_RATE, AUTO
 
@@ -166,7 +166,18 @@ def given_settings(flags: Any, file: Path | None) -> dict[str, Any]:
                 require(whole, f"--{name} must be whole numbers, such as --{name} 2,4.")
                 values = tuple(map(int, values))
             said[name] = values
-    return given_axes(None, file) | said
+    return {name: _one(name, value) for name, value in given_axes(None, file).items()} | said
+
+
+def _one(name: str, value: Any) -> Any:
+    """A file's value; numbers that are text there, "100K" or "1,2,4", as a sweep reads them. What is none stays."""
+    if not isinstance(value, str):
+        return value
+    if get_origin(TYPES.get(name)) is tuple:
+        values = alternatives(name, value)
+        return values[0] if len(values) == 1 else value
+    found = number(longhand(value)) if TYPES.get(name) in (int, float) else None
+    return value if found is None else int(found) if found == int(found) else found
 
 
 def numbers(text: str, flag: str) -> tuple[float, ...]:

@@ -1,4 +1,4 @@
-"""The one exception that means "the user can mend this", and others' in a line. It imports nothing; anything may it."""
+"""The one exception that means "the user can mend this", and a line of any other. It imports nothing."""
 
 
 class UserError(ValueError):

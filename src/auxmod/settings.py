@@ -118,11 +118,11 @@ def resolve_method(
     )
     if moduli is not None:
         require(k is None and r is None, "Give either --moduli and --weights, or --k and --r, not both.")
-        lone = name != "naive" or tuple(moduli) == (1,)
-        require(lone, "--method naive trains on q alone: leave out --moduli, or --method naive.")
         require(
             bool(moduli) and isinstance(moduli, list | tuple), f"--moduli is {moduli!r}; give a list such as 1,2,4."
         )
+        lone = name != "naive" or tuple(moduli) == (1,)
+        require(lone, "--method naive trains on q alone: leave out --moduli, or choose another --method.")
         values: dict[str, Any] = {"moduli": moduli, "weights": (1 / len(moduli),) * len(moduli)}
     elif name == "aux":
         require(r is None or weights is None, "Give either --r or --weights, not both.")

@@ -85,7 +85,7 @@ def test_accuracy_is_not_shown_before_it_is_measured(capsys: pytest.CaptureFixtu
         bars.show("aux", Progress(3, 10, [0.5], None, [None]))
         assert "held-out  25.0 %" in bars.bars.tasks[0].fields["status"]
         bars.show("aux", Progress(4, 10, [0.5], [0.0], [None], [0.75]))  # of a large q
-        assert "held-out 0.0 % (75.0 % near)" in bars.bars.tasks[0].fields["status"]
+        assert "held-out 0.0 % (75.0 % within 0.005·q)" in bars.bars.tasks[0].fields["status"]
 
 
 def test_json_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -412,4 +412,4 @@ def test_of_a_large_q_where_nothing_is_exact_the_nearest_is_chosen(capsys: pytes
     found = summary(0.5, 0.5, 0.5, 0.5)
     assert (found["best"]["k"], found["equals"]) == (3, 3)
     grid.show(found)
-    assert "2 others are as good as it; of those it is the first." in capsys.readouterr().out
+    assert "2 others are as good; the first is taken." in capsys.readouterr().out

@@ -13,12 +13,18 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from auxmod.cli import main
 from auxmod.errors import UserError
+from auxmod.experiments import cluster
+from auxmod.experiments.cluster import Desk
+from auxmod.experiments.ensembles import Notice
+from auxmod.experiments.single import Interrupted
 from auxmod.experiments.store import read_results
 from tiny import flags
 
@@ -226,12 +232,22 @@ def test_without_ray_it_says_what_to_install(
     assert capsys.readouterr().err == "Error: --cluster needs Ray: pip install 'auxmod[cluster]'.\n"
 
 
-def test_a_gpu_is_asked_only_of_a_cluster_that_has_one() -> None:
-    from types import SimpleNamespace
+def test_a_gpu_is_waited_for_only_where_one_may_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = SimpleNamespace(cluster_resources=dict)
+    monkeypatch.setattr(cluster, "connected", lambda _: contextlib.nullcontext(ray))
+    with pytest.raises(UserError, match="this machine has no GPU"):
+        next(cluster.run_on_cluster([], tmp_path / "r.jsonl", "local", device="cuda"))
+    told = next(cluster.run_on_cluster([], tmp_path / "r.jsonl", "head:6379", device="cuda"))
+    assert told == Notice("The cluster has no GPU yet: waiting for one. Ctrl-C stops.")
 
-    from auxmod.experiments.cluster import _kind
 
-    for there, asked, kind in (({}, "auto", "cpu"), ({"GPU": 2.0}, "auto", "cuda"), ({"GPU": 2.0}, "cuda", "cuda")):
-        assert _kind(SimpleNamespace(cluster_resources=there.copy), asked).type == kind
-    with pytest.raises(UserError, match="the cluster has no GPU"):
-        _kind(SimpleNamespace(cluster_resources=dict), "cuda")
+def test_waiting_for_a_worker_can_be_stopped() -> None:
+    ray = SimpleNamespace(
+        remote=lambda **_: lambda _: SimpleNamespace(remote=lambda *_: "asked"),
+        wait=lambda asked, timeout: ([], asked),
+        exceptions=SimpleNamespace(RayError=OSError),
+    )
+    desk = Desk(ray, SimpleNamespace(device=torch.device("cpu")), None)
+    asked = iter((False, False, True))
+    with pytest.raises(Interrupted, match="nothing was trained"):
+        desk._room(lambda: next(asked))

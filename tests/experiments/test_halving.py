@@ -11,13 +11,15 @@ import pytest
 import torch
 
 from auxmod.config import RunConfig
-from auxmod.experiments import ensembles, halving, saving
+from auxmod.experiments import choosing, ensembles, halving, saving
 from auxmod.experiments.ensembles import Ended, Notice, Started, train_ensemble
 from auxmod.experiments.halving import RUNGS, Rung, behind
 from auxmod.experiments.saving import unfinished
 from auxmod.experiments.single import Interrupted
+from auxmod.experiments.store import result_row
 from auxmod.learning import engine
 from auxmod.learning.engine import Ensemble, Finished, Progress
+from auxmod.problem import metrics
 from tiny import tiny
 
 CPU = torch.device("cpu")
@@ -203,11 +205,22 @@ def test_a_state_that_is_damaged_or_of_other_runs_is_not_gone_on_from(tmp_path: 
     assert "is not the account of an ensemble" in notice.sentence
 
 
-def test_of_a_large_q_near_answers_are_what_is_compared() -> None:
-    point = {"step": 6, "loss": 1.0, "accuracy": 0.25, "near": 0.5}
-    assert (halving.sought(433, point), halving.sought(3329, point)) == (0.25, 0.5)
-    assert halving.sought(3329, {"step": 6, "accuracy": 0.25}) == 0.25
-    configs = [tiny(q=3329, seed=seed) for seed in range(4)]
+@pytest.mark.parametrize(("moduli", "pruned"), [((3329,) * 4, [1, 3]), ((3329, 3329, 3329, 97), [])])
+def test_of_large_q_alone_near_answers_are_what_is_compared(moduli: Sequence[int], pruned: list[int]) -> None:
+    configs = [tiny(q=q, seed=seed) for seed, q in enumerate(moduli)]
     race = halving.Race([config.hash for config in configs], [[] for _ in configs])
     progress = Progress(3, 6, [1.0] * 4, [0.0] * 4, [None] * 4, [0.9, 0.1, 0.8, 0.2])
-    assert race.compare(configs, progress).pruned == [configs[1].hash, configs[3].hash]
+    assert race.compare(configs, progress).pruned == [configs[e].hash for e in pruned]
+
+
+def test_runs_are_compared_by_one_measure_and_near_is_the_least_tau() -> None:
+    assert metrics.TAUS[0] == choosing.NEAR
+    ends = [{"step": 6, "loss": 1.0, "accuracy": 0.25, "near": 0.5}, {"step": 6, "loss": 1.0, "accuracy": 0.25}]
+
+    def rows(q: int, *curves: dict[str, Any]) -> list[dict[str, Any]]:
+        return [result_row(tiny(q=q), {"match": 0.2}, {}, validation=0.25, curve=[end]) for end in curves]
+
+    assert choosing.held_out(rows(3329, ends[0], ends[0])) == ([0.5, 0.5], True)
+    assert choosing.held_out(rows(433, ends[0], ends[0])) == ([0.25, 0.25], False)
+    assert choosing.held_out(rows(3329, *ends)) == ([0.25, 0.25], False)  # one did not note it
+    assert choosing.held_out([result_row(tiny(q=3329), {"match": 0.2}, {}, validation=0.25)]) == ([0.25], False)

@@ -1,6 +1,7 @@
 """One run and its directory: stopped anywhere, it goes on to the same files; what goes wrong loses nothing."""
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -214,15 +215,23 @@ def test_a_model_that_answers_no_numbers_says_so_and_what_is_not_kept_is_not_nam
     model = auxmod.train(**SETTINGS)
     torch.nn.init.constant_(model.encoder.head.weight, torch.nan)
     model.save_pretrained(tmp_path / "nan")
-    with pytest.raises(UserError, match="answer is not a number: its training has diverged"):
+    with pytest.raises(UserError, match="answer of the model is not a number"):
         model.predict([1, 2, 3, 4])
     assert main(["predict", str(tmp_path / "nan"), "1", "2", "3", "4"]) == 2
     assert main(["view", str(tmp_path / "nan"), "--out", str(tmp_path / "page.html")]) == 2
-    assert capsys.readouterr().err.count("has diverged") == 2
+    assert capsys.readouterr().err.count("did it diverge?") == 2
     honest = Objective.losses
     monkeypatch.setattr(Objective, "losses", lambda *given: honest(*given) * torch.nan)
     with pytest.raises(DivergedError, match=r"^The loss stopped being finite at step 1\. Try a smaller --lr"):
         auxmod.train(**SETTINGS)
+    assert str(pickle.loads(pickle.dumps(DivergedError("Why.")))) == "Why."  # as a pool of processes does
+
+
+@pytest.mark.parametrize("embedding", ["token", "angular"])
+def test_a_sound_model_may_be_asked_often(embedding: str) -> None:
+    """Of tokens the classes of K·q are masked then."""
+    model = auxmod.train(**SETTINGS, method="aux", embedding=embedding)
+    assert 0 <= model.predict([1, 2, 3, 4], asks=3)[0] < 7
 
 
 def test_a_data_file_is_read_once_for_all_cells_and_again_where_it_changed(

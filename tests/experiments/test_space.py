@@ -51,6 +51,13 @@ def test_a_bad_space_is_a_sentence(given: dict[str, Any], words: str) -> None:
         parse_space(given)
 
 
+def test_of_a_large_q_near_answers_are_sought_and_its_study_says_so() -> None:
+    small, large = (parse_space({"q": q, "k": "4:9"}) for q in ("433", "3329"))
+    assert (small.by, large.by, parse_space({"q": "3329,5000", "k": "4"}).by) == ("match", "near", "match")
+    assert '"by": "near"' in large.describe()
+    assert '"by"' not in small.describe()
+
+
 def test_where_nothing_is_open_the_usual_is_searched_but_for_what_is_fixed() -> None:
     assert list(parse_space({"n": "8", "lr": "1e-4"}).searched) == ["k", "r", "draw", "init", "pooling"]
     assert list(parse_space({"method": "sparse"}).searched) == ["lr", "init", "pooling"]

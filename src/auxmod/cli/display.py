@@ -16,6 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
+from auxmod.experiments.choosing import NEAR
+
 if TYPE_CHECKING:
     from auxmod.learning.engine import Progress as Point
 
@@ -100,8 +102,9 @@ class Bars(Live):
         step, now, accuracy = event.step, time.monotonic(), event.accuracy[0] if event.accuracy else None
         first, began = self.first.setdefault(name, (step, now))
         if accuracy is not None:
-            near = event.near[0] if event.near else 0.0  # of a large q few answers are exact
-            self.held_out[name] = percent(accuracy) + f" ({percent(near)} near)" * (near > accuracy + 0.05)
+            near = event.near[0] if event.near else 0.0  # where few answers are exact, as of a large q
+            within = f" ({percent(near)} within {NEAR:g}·q)" if near > accuracy + 0.05 else ""
+            self.held_out[name] = percent(accuracy) + within
         held_out = self.held_out.get(name, "–")
         rate = f"{(step - first) / (now - began):,.1f} steps/s" if step > first and now > began else ""
         status = f"loss {event.loss[0]:.4f}  held-out {held_out:>7}  {rate}".rstrip()

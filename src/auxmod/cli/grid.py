@@ -18,6 +18,7 @@ from auxmod.cli.sweep import Common, CommonFlags, runs_of
 from auxmod.cli.train import default_path, scores_table, watch_run
 from auxmod.config import RunConfig
 from auxmod.errors import require
+from auxmod.experiments.choosing import NEAR, held_out
 from auxmod.experiments.presets import GRID
 from auxmod.experiments.ranges import alternatives, expand
 from auxmod.experiments.store import Run
@@ -69,19 +70,21 @@ def summary(configs: Sequence[RunConfig], rows: Sequence[Mapping[str, Any]]) -> 
 
     Of a large q few answers are exact, and those count that are near.
     """
-    from auxmod.experiments.halving import LARGE, sought_of
     from auxmod.problem.theory import rho
 
     pairs: dict[Pair, list[Mapping[str, Any]]] = {}
     for config, row in zip(configs, rows, strict=True):
         pairs.setdefault((config.method.moduli[1], config.method.weights[1]), []).append(row)
+    scored = [row for row in rows if "scores" in row]
+    values, near = held_out(scored)
+    shares = {row["hash"]: share for row, share in zip(scored, values, strict=True)}
     cells: list[dict[str, Any]] = []
     for (k, r), its in pairs.items():
         done = [row for row in its if "scores" in row]
         figures = {
             **{"seeds": len(done), "failed": len(its) - len(done)},
             "validation": statistics.fmean(row["validation"] for row in done) if done else None,
-            "sought": statistics.fmean(map(sought_of, done)) if done else None,
+            "sought": statistics.fmean(shares[row["hash"]] for row in done) if done else None,
             "match": statistics.fmean(row["scores"]["match"] for row in done) if done else None,
         }
         cells.append({"k": k, "r": r, "rho": rho((1, k), (1 - r, r)), **figures})
@@ -90,8 +93,8 @@ def summary(configs: Sequence[RunConfig], rows: Sequence[Mapping[str, Any]]) -> 
     first = configs[0]
     return {
         **{"n": first.problem.n, "q": first.problem.q, "samples": first.training.samples},
-        "chance": next((row["scores"]["chance"] for row in rows if "scores" in row), None),
-        "by": "near" if first.problem.q > LARGE else "match",
+        "chance": scored[0]["scores"]["chance"] if scored else None,
+        "by": "near" if near and scored else "match",
         "failed": sum("failed" in row for row in rows),
         "cells": cells,
         "best": best,
@@ -135,12 +138,10 @@ def _train_longer(best: Mapping[str, Any], longer: RunConfig, out: Path | None, 
 
 
 def show(found: Mapping[str, Any]) -> None:
-    from auxmod.problem.metrics import TAUS
-
     out = console()
     size = f"N = {found['n']}, q = {found['q']}, {found['samples']:,} samples"
     near = found["by"] == "near"
-    what = f"answers within {TAUS[0]:g}·q" if near else "match accuracy"
+    what = f"answers within {NEAR:g}·q" if near else "match accuracy"
     out.print(titled(f"Held-out {what}, {size}", heatmap(found)))
     best = found["best"]
     if found["failed"]:
@@ -148,11 +149,11 @@ def show(found: Mapping[str, Any]) -> None:
     if best is not None:
         out.print(
             f"The choice: [bold]--k {best['k']} --r {best['r']:g}[/], {percent(best['sought'])} held-out, "
-            f"{percent(best['match'])} {'exact ' * near}on the test inputs (chance {percent(found['chance'])})."
+            f"{percent(best['match'])} exact on the test inputs (chance {percent(found['chance'])})."
         )
     if found["equals"] > 1:
         others = found["equals"] - 1
-        out.print(f"{others} other{'s are' if others > 1 else ' is'} as good as it; of those it is the first.")
+        out.print(f"{others} other{'s are' if others > 1 else ' is'} as good; the first is taken.")
     if best is not None and best["failed"]:
         seeds = best["seeds"] + best["failed"]
         out.print(f"[red]{best['failed']} of its {seeds} seeds failed, and are not in its mean.[/]")
@@ -160,11 +161,9 @@ def show(found: Mapping[str, Any]) -> None:
 
 def heatmap(found: Mapping[str, Any]) -> Table:
     """Held-out accuracy over K and r, with ρ below each."""
-    from auxmod.problem.metrics import TAUS
-
     cells = {(cell["k"], cell["r"]): cell for cell in found["cells"]}
     ks, rs = sorted({k for k, _ in cells}), sorted({r for _, r in cells})
-    chance = None if found["chance"] is None else 2 * TAUS[0] if found["by"] == "near" else found["chance"]
+    chance = 2 * NEAR if found["by"] == "near" else found["chance"]
     caption = f"ρ below each; chance {percent(chance)}" if chance is not None else None
     out = Table(caption=caption, caption_justify="left", padding=0, show_edge=False)
     out.add_column("r \\ K", justify="right")

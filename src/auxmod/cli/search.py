@@ -16,6 +16,7 @@ from auxmod.cli.options import RUN, WHOLE, ConfigFile, Device, Json, Preset, Qui
 from auxmod.cli.sweep import ResultsFile
 from auxmod.cli.watch import Watch, stop_when_asked
 from auxmod.errors import require
+from auxmod.experiments.choosing import NEAR
 from auxmod.experiments.space import as_setting, parse_space
 from auxmod.experiments.store import Results
 from auxmod.reporting.looks import check_name, save
@@ -124,7 +125,8 @@ def _show(found: Mapping[str, Any]) -> None:
         )
         for trial in whole[:SHOWN]
     ]
-    out.print(table(f"The best of study {found['study']}", ("trial", "held-out", "test", *names), rows))
+    held_out = f"held-out, within {NEAR:g}·q" if found["by"] == "near" else "held-out"
+    out.print(table(f"The best of study {found['study']}", ("trial", held_out, "test", *names), rows))
     if found["importances"]:
         shares = [(name, percent(share)) for name, share in found["importances"].items()]
         out.print(table("Which settings mattered", ("setting", "importance"), shares))

@@ -43,7 +43,7 @@ def theory(
     """
     require(paper_errors or not markdown, "--markdown belongs to --paper-errors: give both, or neither.")
     if paper_errors:
-        require(figures is None, "--paper-errors has no figures: leave out one of it and --figures.")
+        require(figures is None, "--paper-errors draws nothing: leave out --figures, or --paper-errors.")
         return _print_errata(markdown, json)
     from auxmod.problem.theory import summary
 

@@ -126,7 +126,9 @@ def watch_run(run: Run, device: Any, quiet: bool, *, start: Start | None = None,
 
 def scores_table(run: Path, scores: dict[str, Any], distribution: str = "uniform") -> Any:
     """Accuracies, each beside its chance level."""
-    often = scores.get("asked")
+    often, title = scores.get("asked"), f"{run} on {scores['samples']:,} {distribution} inputs"
+    if often and often["samples"] < scores["samples"]:
+        title += f" ({often['samples']:,} of them asked {often['asks']} ways)"
     columns: dict[str, list[Any]] = {
         "accuracy": ["match", *(f"τ = {tau}" for tau in scores["tau"])],
         "model": [scores["match"], *scores["tau"].values()],
@@ -134,7 +136,6 @@ def scores_table(run: Path, scores: dict[str, Any], distribution: str = "uniform
         "chance": [scores["chance"], *scores["tau_chance"].values()],
     }
     rows = [[name, *map(percent, shares)] for name, *shares in zip(*columns.values(), strict=True)]
-    title = f"{run} on {scores['samples']:,} {distribution} inputs"
     return titled(title, table("", list(columns), rows))
 
 

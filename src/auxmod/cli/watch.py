@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from auxmod.cli.display import Live, percent
+from auxmod.experiments.choosing import NEAR, by_near
 from auxmod.learning.cost import work
 
 if TYPE_CHECKING:
@@ -100,8 +101,11 @@ class Watch(Live):
 
     def _go_on(self, event: Any) -> None:
         self.at = event.step
-        alive = [a for a, dead in zip(event.accuracy or [], event.dead, strict=bool(event.accuracy)) if dead is None]
-        best = f"best held-out {percent(max(alive))}" if alive else ""
+        near = event.near and self.running and by_near(config.problem.q for config in self.running.configs)
+        shares = (event.near if near else event.accuracy) or []
+        alive = [share for share, dead in zip(shares, event.dead, strict=bool(shares)) if dead is None]
+        within = f" within {NEAR:g}·q" if near else ""
+        best = f"best held-out {percent(max(alive))}{within}" if alive else ""
         if self.live:
             self.best = best or self.best
             self.bars.update(self.tasks["steps"], completed=event.step, status=self.best)

@@ -27,8 +27,9 @@ from auxmod import __version__
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, first_line, require
 from auxmod.experiments import claims
-from auxmod.experiments.ensembles import Ended, failed_rows
+from auxmod.experiments.ensembles import Ended, Notice, failed_rows
 from auxmod.experiments.packing import group_of, plan
+from auxmod.experiments.single import Interrupted
 from auxmod.experiments.store import locked, rows_of
 from auxmod.experiments.sweep import POLL_SECONDS, Cells, Event, Queue, Standing, run_sweep
 from auxmod.learning.memory import free_bytes
@@ -61,11 +62,14 @@ def run_on_cluster(
     """
     require(device in ("auto", "cpu", "cuda"), f"--device is {device!r}; with --cluster choose auto, cpu or cuda.")
     with connected(address) as ray:
+        if device == "cuda" and not _gpus(ray):
+            require(address != "local", "--device is 'cuda', but this machine has no GPU: choose auto or cpu.")
+            yield Notice("The cluster has no GPU yet: waiting for one. Ctrl-C stops.")
         desk = Desk(ray, Queue(configs, results, _kind(ray, device), retry_failed), shared)
         options = (str(shared.absolute()) if shared else None, checkpoint_every, retry_failed, sys.argv)
         try:
             while True:
-                standing = desk.hand_out(options)
+                standing = desk.hand_out(options, stopping)
                 yield standing
                 if not standing.elsewhere:
                     return desk.queue.tidy()
@@ -81,9 +85,11 @@ def run_on_cluster(
 
 
 def _kind(ray: Any, device: str) -> torch.device:
-    has_gpus = ray.cluster_resources().get("GPU", 0) > 0
-    require(has_gpus or device != "cuda", "--device is 'cuda', but the cluster has no GPU: choose auto or cpu.")
-    return torch.device("cuda" if device == "cuda" or (device == "auto" and has_gpus) else "cpu")
+    return torch.device("cuda" if device == "cuda" or (device == "auto" and _gpus(ray)) else "cpu")
+
+
+def _gpus(ray: Any) -> bool:
+    return bool(ray.cluster_resources().get("GPU", 0) > 0)
 
 
 class Desk:
@@ -99,11 +105,11 @@ class Desk:
         options = {"max_retries": RETRIES, "retry_exceptions": [torch.AcceleratorError], **self.needs}
         self.task = ray.remote(**options, scheduling_strategy="SPREAD")(train_members)
 
-    def hand_out(self, options: tuple[Any, ...]) -> Standing:
+    def hand_out(self, options: tuple[Any, ...], stopping: Callable[[], bool]) -> Standing:
         """Claim what nobody has, as ensembles, and hand them to the cluster; returns how far the sweep is."""
         queue, made = self.queue, list[claims.Claim]()
         if self.room is None and not all(map(queue.finished, queue.cells)):
-            self.room = self._room()  # may wait for a worker: not under the lock
+            self.room = self._room(stopping)  # may wait for a worker: not under the lock
         with locked(queue.results):
             left, free, _ = queue.look()
             if free and len(self.claimed) <= IN_HAND // 2:
@@ -127,10 +133,14 @@ class Desk:
         limits = {group_of(config): most for config in configs}
         return found + plan(configs, self.queue.device, free=self.room, limits=limits)
 
-    def _room(self) -> int:
+    def _room(self, stopping: Callable[[], bool]) -> int:
         """The memory of one worker, as the first one that is free says; GPUs are whole, CPUs share their node's."""
+        asked = self.ray.remote(**self.needs)(look_around).remote(self.queue.device.type)
         try:
-            version, free = self.ray.get(self.ray.remote(**self.needs)(look_around).remote(self.queue.device.type))
+            while not self.ray.wait([asked], timeout=POLL_SECONDS)[0]:
+                if stopping():
+                    raise Interrupted("Stopped before a worker of the cluster was free; nothing was trained.")
+            version, free = self.ray.get(asked)
         except self.ray.exceptions.RayError as error:
             said = f"The cluster's workers cannot run auxmod ({first_line(error).rstrip('.')})"
             raise UserError(f"{said}: install auxmod {__version__} for them.") from None

@@ -24,7 +24,7 @@ import torch
 from auxmod.config import RunConfig
 from auxmod.experiments import space
 from auxmod.experiments.asking import Plan
-from auxmod.experiments.halving import sought_of
+from auxmod.experiments.choosing import held_out
 from auxmod.experiments.own_data import resolved
 from auxmod.experiments.presets import GRID
 from auxmod.experiments.ranges import expand
@@ -89,9 +89,10 @@ def _choosers(
     def by_grid() -> Choice:
         runs = [resolved({**base, **pair}, preset) for pair in pairs]
         rows = _trained(runs, place.with_suffix(".grid.jsonl"), device)
-        seen = [(sought_of(row), pair) for row, pair in zip(rows, pairs, strict=True) if "scores" in row]
-        best, pair = max(seen, key=lambda both: both[0])
-        return pair, float(len(pairs)), best
+        seen = [(row, pair) for row, pair in zip(rows, pairs, strict=True) if "scores" in row]
+        shares, _ = held_out([row for row, _ in seen])
+        best = max(range(len(seen)), key=lambda at: shares[at])
+        return seen[best][1], float(len(pairs)), shares[best]
 
     def by_search(name: str, given: Settings) -> Choice:
         searched, file = space.parse_space({**base, **given}, preset), place.with_suffix(f".{name}.jsonl")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from auxmod.config import RunConfig
+from auxmod.experiments.choosing import by_near
 from auxmod.experiments.single import curve_point
 from auxmod.learning.cost import widths
 from auxmod.learning.engine import VALIDATION_SAMPLES, Finished, Progress
@@ -20,18 +21,6 @@ RUNGS = (0.25, 0.5)
 """After which shares of the steps members are compared: at the next measurement."""
 NOISE = round(2 * math.sqrt(2 * 0.25 / VALIDATION_SAMPLES), 2)
 """Differences in held-out accuracy that mean nothing: two standard errors on the inputs used, 0.03."""
-LARGE = 1000
-"""Above this q few answers are exact, and runs are compared by how many are near."""
-
-
-def sought(q: int, point: Mapping[str, Any]) -> float:
-    """What runs are compared by, at a point of their curves; where near answers were not yet noted, exact ones."""
-    return float(point.get("near", point["accuracy"]) if q > LARGE else point["accuracy"])
-
-
-def sought_of(row: Mapping[str, Any]) -> float:
-    """The same at the end of a run, from its row."""
-    return sought(row["config"]["problem"]["q"], {**(row.get("curve") or [{}])[-1], "accuracy": row["validation"]})
 
 
 @dataclass(frozen=True)
@@ -87,8 +76,8 @@ class Race:
     def compare(self, riding: Sequence[RunConfig], event: Progress) -> Rung:
         """Prune whoever lags."""
         out = self.dead.keys() | set(self.gone)
-        held_out = {c.hash: sought(c.problem.q, curve_point(event, e)) for e, c in enumerate(riding)}
-        accuracy = {run: share for run, share in held_out.items() if run not in out}
+        shares = event.near if event.near and by_near(c.problem.q for c in riding) else event.accuracy or []
+        accuracy = {c.hash: share for c, share in zip(riding, shares, strict=True) if c.hash not in out}
         rung = Rung(event.step, accuracy, behind(accuracy))
         self.gone, self.rung = self.gone + rung.pruned, event.step
         return rung

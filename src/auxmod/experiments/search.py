@@ -24,13 +24,13 @@ from auxmod.config import RunConfig
 from auxmod.experiments import claims
 from auxmod.experiments.asking import Batch, Plan, run_of, take_turn
 from auxmod.experiments.ensembles import Ended, Notice, TooLarge, attempted, train_ensemble
-from auxmod.experiments.halving import Race, Rung, configs_of, sought_of
+from auxmod.experiments.halving import Race, Rung, configs_of
 from auxmod.experiments.packing import Shape, check_precisions, group_of, plan
 from auxmod.experiments.saving import unfinished
 from auxmod.experiments.single import Interrupted
 from auxmod.experiments.space import Space
 from auxmod.experiments.store import Results, locked
-from auxmod.experiments.study import COST, FAILED, HASH, MATCH, hidden
+from auxmod.experiments.study import COST, FAILED, HASH, MATCH, by, hidden
 from auxmod.experiments.sweep import POLL_SECONDS, Event, Standing
 from auxmod.learning.cost import work
 from auxmod.learning.memory import clean_up
@@ -165,10 +165,12 @@ def _discreet(row: dict[str, Any]) -> dict[str, Any]:
 
 def _tell_rows(study: optuna.Study, batch: Batch, rows: Sequence[Mapping[str, Any]], cost: float) -> None:
     """What results say; a run that came to nothing has an accuracy of 0, for the sampler to learn from."""
+    near = by(study) == "near"
     for row in rows:
         scored = "scores" in row
         facts = {MATCH: row["scores"]["match"]} if scored else {FAILED: row["failed"]}
-        value = sought_of(row) if scored else 0.0
+        end = (row.get("curve") or [{}])[-1]
+        value = (end.get("near", row["validation"]) if near else row["validation"]) if scored else 0.0
         _end(study, batch[row["hash"]][1], value, TrialState.COMPLETE, {COST: cost} | facts)
 
 

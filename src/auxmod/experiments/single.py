@@ -29,11 +29,9 @@ from auxmod.learning.trained import TrainedModel, load
 
 
 class DivergedError(RuntimeError):
-    """A run whose loss, or in the end an answer, stopped being finite; its last checkpoint is kept."""
+    """A run whose loss stopped being finite, or which has no answer in the end; its last checkpoint is kept."""
 
-    def __init__(self, step: int, kept: str = "") -> None:
-        super().__init__(f"The loss stopped being finite at step {step:,}{kept}. Try a smaller --lr or --clip 1.")
-        self.step = step
+    step: int | None = None
 
 
 class Interrupted(KeyboardInterrupt):
@@ -92,7 +90,9 @@ def _train(
             record()
             if event.dead[0] is not None:
                 kept = f"the checkpoint of step {saved:,} is kept in {run.path}"
-                error = DivergedError(event.dead[0] + 1, f"; {kept if saved else 'no checkpoint had been written yet'}")
+                step = event.dead[0] + 1
+                error = DivergedError(_divergence(step, kept if saved else "no checkpoint had been written yet"))
+                error.step = step
                 run.finish({"failed": str(error)})
                 raise error
             run.finish(event.scores[0] or {})
@@ -133,7 +133,7 @@ def train(
             for _ in train_run(run, chosen, checkpoint_every=1000 if out else config.training.steps + 1):
                 pass
         except DivergedError as error:
-            raise error if out else DivergedError(error.step) from None  # of nothing kept, nothing is said
+            raise error if out or error.step is None else DivergedError(_divergence(error.step)) from None
         return load(place, device)
 
 
@@ -146,6 +146,11 @@ def curve_point(event: Progress, member: int) -> dict[str, Any]:
     if event.near is not None:
         point["near"] = event.near[member]
     return point
+
+
+def _divergence(step: int, kept: str = "") -> str:
+    kept = f"; {kept}" if kept else ""
+    return f"The loss stopped being finite at step {step:,}{kept}. Try a smaller --lr or --clip 1."
 
 
 def device_name(device: torch.device) -> str:

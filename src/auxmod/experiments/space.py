@@ -17,8 +17,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, get_origin
 
-from auxmod.checked import flag, longhand, number
+from auxmod.checked import flag, is_int, longhand, number
 from auxmod.errors import require
+from auxmod.experiments.choosing import by_near
 from auxmod.experiments.presets import parsed, with_preset
 from auxmod.experiments.ranges import TYPES, alternatives
 from auxmod.files import sha256
@@ -57,7 +58,14 @@ class Space:
 
     def describe(self) -> str:
         """All of it as text, the same for the same space."""
-        return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
+        sought = {} if self.by == "match" else {"by": self.by}
+        return json.dumps(asdict(self) | sought, sort_keys=True, ensure_ascii=False)
+
+    @property
+    def by(self) -> str:
+        """Which held-out answers count, exact or near ones; where q is searched too, exact ones."""
+        q = self.fixed.get("q", 0)
+        return "near" if is_int(q) and by_near([q]) else "match"
 
     @property
     def name(self) -> str:

@@ -86,12 +86,18 @@ def summary(study: optuna.Study) -> dict[str, Any]:
     return {
         "study": study.study_name,
         "searched": list(json.loads(study.user_attrs[SPACE])["searched"]),
+        "by": by(study),
         **{name: sum(t["state"] == name for t in told) for name in ("complete", "pruned", "failed")},
         "cost": round(spent(done), 3),
         "best": whole[0] if whole else None,
         "importances": _importances(study, len(whole)),
         "trials": whole + [t for t in told if t["state"] != "complete"],
     }
+
+
+def by(study: optuna.Study) -> str:
+    """Which held-out answers count, exact (match) or near ones."""
+    return str(json.loads(study.user_attrs[SPACE]).get("by", "match"))
 
 
 def _facts(trial: FrozenTrial) -> dict[str, Any]:

@@ -52,8 +52,8 @@ class TrainedModel(nn.Module):
         for start, count in chunks(len(rows), min(4096, at_once)):
             batch = torch.from_numpy(rows[start : start + count]).to(device)
             outputs = averaged(lambda x: self(x[0])[None], objective, batch[None], asks)
-            require(bool(outputs.isfinite().all()), "The model's answer is not a number: its training has diverged.")
             answers.append(objective.decode(outputs)[0].cpu().numpy())
+            require(bool(np.isfinite(answers[-1]).all()), "An answer of the model is not a number: did it diverge?")
         return np.concatenate(answers) if answers else np.zeros(0)
 
     def predict(self, x: Any, asks: int = 1) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -67,6 +67,7 @@ def answer(model: TrainedModel, x: list[int]) -> dict[str, Any]:
     value = float(model.values(rows)[0])
     with torch.no_grad():
         outputs = model(torch.from_numpy(rows))[0].double()
+    require(bool(outputs.isfinite().all()), "An output of the model is not a number: did it diverge?")
     gap = abs(value - total % q)
     return {
         "value": value,

@@ -96,6 +96,11 @@ def test_a_case_that_does_not_fit_is_a_note(monkeypatch: pytest.MonkeyPatch) -> 
     assert "did not fit" in result["notes"][-1]
 
 
+def test_what_was_not_measured_is_a_dash_alone(result: dict[str, Any]) -> None:
+    rows = [row | {"faster_than_compiled": None, "faster_than_eager": 2.0} for row in result["rows"]]
+    assert {row[3:5] for row in bench_figure.costs(result | {"rows": rows})} == {("–", "2.0×")}
+
+
 def test_the_figure_draws_every_curve(result: dict[str, Any]) -> None:
     left, right = bench_figure.figure(result).axes
     assert len(left.lines) == 3  # no plain torch.compile on a CPU

@@ -250,8 +250,11 @@ def test_a_terminal_without_our_characters_gets_others() -> None:
     assert b"1?q" in done.stdout
 
 
-def test_what_was_asked_often_is_shown_so(cli: Cli) -> None:
-    assert "asked 3 ways" in cli("train", *flags("--asks", "3", "--out", "often"), "--quiet")
+def test_what_was_asked_often_is_shown_so(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("auxmod.learning.engine.ASKED_SAMPLES", 100)
+    page = cli("train", *flags("--asks", "3", "--out", "often"), "--quiet")
+    assert "often on 300 uniform inputs (100 of them asked 3 ways)" in page
+    assert "│ asked 3 ways │" in page.replace("┃", "│")
     assert "Each was asked 3 ways" in cli("eval", "often", "--samples", "50", "--asks", "3")
     told = json.loads(cli("eval", "often", "--samples", "50", "--asks", "3", "--json"))
     assert (told["asks"], told["fill"]) == (3, "zero")

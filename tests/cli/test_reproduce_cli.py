@@ -413,6 +413,14 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(cli: Cli, arguments: list[str
     assert "Traceback" not in error
 
 
+def test_the_command_for_what_is_missing_has_all_that_was_asked(cli: Cli) -> None:
+    asked = ("--preset", "paper", "--samples", "100K", "--n", "8,16", "--method", "aux")
+    _, _, error = cli("table", "table3", *asked)
+    assert error == f"None of these has been run: auxmod reproduce table3 {' '.join(asked)} does it.\n"
+    _, _, error = cli("table", "table3", "--preset", "paper")
+    assert "--samples 100K,1M" in error  # which it shows
+
+
 def test_a_number_named_twice_is_meant_once(cli: Cli) -> None:
     asked = ("table", "table3", "--preset", "paper", "--format", "csv", "--samples")
     assert cli(*asked, "100K,100K")[:2] == cli(*asked, "100K")[:2]

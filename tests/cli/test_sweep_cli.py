@@ -155,6 +155,12 @@ def test_a_terminal_shows_cells_steps_and_the_time_left(monkeypatch: pytest.Monk
     assert re.search(r"4/4 +1 failed", page)
     assert f"Cell {cells[3].hash} failed. The loss stopped being finite" in page
     assert re.search(r"6/6 +best held-out +[\d.]+ %", page)
+    assert "within" not in page
+    with watch.Watch() as shown:
+        for event in run_sweep([tiny(q=3329, epochs=1)], tmp_path / "r.jsonl", torch.device("cpu")):
+            shown.see(event)
+            shown.bars.refresh()
+    assert re.search(r"6/6 +best held-out +[\d.]+ % within 0.005·q", screen.file.getvalue())
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(90, "90 s"), (600, "10 min"), (9000, "2.5 h")])

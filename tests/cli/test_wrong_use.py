@@ -81,6 +81,7 @@ WRONG: list[tuple[list[str], str]] = [
     (train("--moduli", "2,4"), "the first must be 1"),
     (train("--moduli", "1,x"), "--moduli is '1,x', but must be numbers"),
     (train("--moduli", "1,2.5"), "--moduli must be whole numbers"),
+    (train("--moduli", "2,1000003"), "--moduli is 2,1000003, but the first must be 1"),
     (train("--method", "naive", "--moduli", "1,2"), "--method naive trains on q alone: leave out --moduli"),
     (train("--method", "naive", "--k", "4"), "--k and --r belong to --method aux"),
     (train("--method", "magic"), 'Invalid value "magic" for --method'),

@@ -94,7 +94,7 @@ def summary(configs: Sequence[RunConfig], rows: Sequence[Mapping[str, Any]]) -> 
     return {
         **{"n": first.problem.n, "q": first.problem.q, "samples": first.training.samples},
         "chance": scored[0]["scores"]["chance"] if scored else None,
-        "by": "near" if near and scored else "match",
+        "by": "near" if near else "match",
         "failed": sum("failed" in row for row in rows),
         "cells": cells,
         "best": best,
@@ -138,6 +138,7 @@ def _train_longer(best: Mapping[str, Any], longer: RunConfig, out: Path | None, 
 
 
 def show(found: Mapping[str, Any]) -> None:
+    """The heatmap, the choice, and what there is to say against it."""
     out = console()
     size = f"N = {found['n']}, q = {found['q']}, {found['samples']:,} samples"
     near = found["by"] == "near"

@@ -69,11 +69,7 @@ def search(
     Example: auxmod search --n 16 --q 97 --preset best --k 4:9 --r 0.05:0.6 --budget 24
     """
     space = parse_space(given_axes(flags, config), preset)
-    if plots:
-        require(not plots.is_file(), f"--plots {plots} is a file: name a directory.")
-        check_name(plots / "history.png")
-    has_optuna = importlib.util.find_spec("optuna") is not None
-    require(has_optuna, "Searching needs Optuna: install it with pip install 'auxmod[search]'.")
+    _require_means(plots)
     from auxmod.experiments.search import examples, run_search
     from auxmod.experiments.study import hidden, opened, summary
     from auxmod.learning.precision import resolve_device
@@ -94,6 +90,15 @@ def search(
         _show(found)
     if found["best"] is None:
         raise RuntimeError("No trial came to an end, so there is no choice: look at --json for the reasons.")
+
+
+def _require_means(plots: Path | None) -> None:
+    """That it can search, and draw in the end, is known before it begins."""
+    if plots:
+        require(not plots.is_file(), f"--plots {plots} is a file: name a directory.")
+        check_name(plots / "history.png")
+    has_optuna = importlib.util.find_spec("optuna") is not None
+    require(has_optuna, "Searching needs Optuna: install it with pip install 'auxmod[search]'.")
 
 
 def _plan(trials: int | None, budget: float | None, members: int, rungs: str, seed: int) -> Plan:

@@ -192,6 +192,7 @@ def _value(entry: Entry, name: str) -> Any:
 
 
 MANY, TELLING = 6, ("n", "q", "method", "embedding")
+"""A label holds so many settings; of more, these."""
 
 
 def labels(entries: Sequence[Entry]) -> list[str]:

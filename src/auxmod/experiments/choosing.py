@@ -1,7 +1,7 @@
 """By what runs are chosen: exact answers to held-out inputs, or, of a large q, those that are near. No torch.
 
-Of a large q few answers are exact, even where all are close. What is compared is always one of the two: where a run
-has not noted its near answers, as none did at first, or a q is small, exact ones.
+Of a large q few answers are exact, even where all are close. Runs made before curves noted near answers have exact
+ones alone: beside such a run, all are compared by these.
 """
 
 from __future__ import annotations
@@ -19,8 +19,15 @@ def by_near(moduli: Iterable[int]) -> bool:
     return all(q > LARGE_Q for q in moduli)
 
 
+def near_of(row: Mapping[str, Any]) -> float | None:
+    """A finished run's share of near answers, where its curve has noted it."""
+    end: Mapping[str, float] = (row.get("curve") or [{}])[-1]
+    return end.get("near")
+
+
 def held_out(rows: Sequence[Mapping[str, Any]]) -> tuple[list[float], bool]:
     """What finished runs are compared by, and whether that is near answers."""
-    ends = [(row.get("curve") or [{}])[-1] for row in rows]
-    near = by_near(row["config"]["problem"]["q"] for row in rows) and all("near" in end for end in ends)
-    return [end["near"] if near else row["validation"] for row, end in zip(rows, ends, strict=True)], near
+    near = [share for row in rows if (share := near_of(row)) is not None]
+    if rows and len(near) == len(rows) and by_near(row["config"]["problem"]["q"] for row in rows):
+        return near, True
+    return [row["validation"] for row in rows], False

@@ -91,8 +91,8 @@ def _choosers(
         rows = _trained(runs, place.with_suffix(".grid.jsonl"), device)
         seen = [(row, pair) for row, pair in zip(rows, pairs, strict=True) if "scores" in row]
         shares, _ = held_out([row for row, _ in seen])
-        best = max(range(len(seen)), key=lambda at: shares[at])
-        return seen[best][1], float(len(pairs)), shares[best]
+        best, (_, pair) = max(zip(shares, seen, strict=True), key=lambda both: both[0])
+        return pair, float(len(pairs)), best
 
     def by_search(name: str, given: Settings) -> Choice:
         searched, file = space.parse_space({**base, **given}, preset), place.with_suffix(f".{name}.jsonl")

@@ -27,7 +27,8 @@ def resolved(settings: Mapping[str, Any], preset: str | None = None) -> RunConfi
         )
         path = Path(str(filled["data"])).absolute()
         problem = Problem(**{name: filled[name] for name in ("n", "q") if name in filled})
-        filled |= {"data": str(path), **_facts(path, path.stat().st_mtime_ns if path.exists() else 0, problem)}
+        changed = path.stat().st_mtime_ns if path.exists() else 0  # where there is none, reading it says so
+        filled |= {"data": str(path), **_facts(path, changed, problem)}
     return build(**filled)
 
 

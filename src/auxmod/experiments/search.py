@@ -23,6 +23,7 @@ from optuna.trial import Trial, TrialState
 from auxmod.config import RunConfig
 from auxmod.experiments import claims
 from auxmod.experiments.asking import Batch, Plan, run_of, take_turn
+from auxmod.experiments.choosing import near_of
 from auxmod.experiments.ensembles import Ended, Notice, TooLarge, attempted, train_ensemble
 from auxmod.experiments.halving import Race, Rung, configs_of
 from auxmod.experiments.packing import Shape, check_precisions, group_of, plan
@@ -169,8 +170,8 @@ def _tell_rows(study: optuna.Study, batch: Batch, rows: Sequence[Mapping[str, An
     for row in rows:
         scored = "scores" in row
         facts = {MATCH: row["scores"]["match"]} if scored else {FAILED: row["failed"]}
-        end = (row.get("curve") or [{}])[-1]
-        value = (end.get("near", row["validation"]) if near else row["validation"]) if scored else 0.0
+        sought = near_of(row) if near else None
+        value = 0.0 if not scored else row["validation"] if sought is None else sought
         _end(study, batch[row["hash"]][1], value, TrialState.COMPLETE, {COST: cost} | facts)
 
 

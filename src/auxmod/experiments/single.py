@@ -31,7 +31,7 @@ from auxmod.learning.trained import TrainedModel, load
 class DivergedError(RuntimeError):
     """A run whose loss stopped being finite, or which has no answer in the end; its last checkpoint is kept."""
 
-    step: int | None = None
+    step = 0
 
 
 class Interrupted(KeyboardInterrupt):
@@ -133,7 +133,7 @@ def train(
             for _ in train_run(run, chosen, checkpoint_every=1000 if out else config.training.steps + 1):
                 pass
         except DivergedError as error:
-            raise error if out or error.step is None else DivergedError(_divergence(error.step)) from None
+            raise error if out else DivergedError(_divergence(error.step)) from None  # what is kept goes with the run
         return load(place, device)
 
 

@@ -21,6 +21,8 @@ FORMAT = 1
 """Version of the JSON form; a file of another version is refused, never guessed at."""
 LATER = {"harmonics", "asked", "augment", "tails", "readout", "lift", "optimiser", "asks"}
 """Settings added since the first results: left out of the JSON form at their defaults, so that old names hold."""
+TAUS = (0.005, 0.01, 0.05, 0.1)
+"""How far from right, as a share of q, an answer may be for a run's τ-accuracies: the paper's, and closer."""
 
 MethodName = Literal["naive", "sparse", "aux", "ladder", "auto", "custom"]
 Distribution = Literal["uniform", "sparse"]

@@ -153,6 +153,20 @@ def test_of_table_2_and_the_16_configurations_what_was_run_is_shown(tmp_path: Pa
     assert not any("post-norm" in line and "dropout 0.1" in line for line in text.splitlines())
 
 
+def test_closer_than_the_papers_tau_the_range_over_q_is_shown(tmp_path: Path) -> None:
+    rows = []
+    for want in recipes.RECIPES["table2"]("best", (wants.LARGE,)):
+        n, q = want.run.problem.n, want.run.problem.q
+        if (n == 64 and want.variant == "aux") or (n, q) == (128, 257):
+            row = made_up.row(want.run, tau=1.0) | {"provenance": {"commit": "abc", "device": "a"}}
+            row["scores"]["tau"]["0.005"] = {257: 0.9, 3329: 0.5, 42899: 0.625, 974269: 0.75}[q]
+            rows.append(row)
+    write_lines(tmp_path / "table2.jsonl", rows)
+    text = further.table2(tmp_path)
+    assert "| 64 | 1.0 | 50.0 to 90.0 (4 of 4) | not run |" in text
+    assert "| 128 | 1.0 | 90.0 (1 of 4) | 90.0 (1 of 4) |" in text
+
+
 def configurations(item: str, match: Callable[[Model], float]) -> Iterator[dict[str, Any]]:
     """Rows of an item's `aux` runs, with an accuracy that is a function of the model's switches."""
     for want in recipes.RECIPES[item]("paper", (wants.LARGE,)):

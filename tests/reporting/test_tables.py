@@ -95,6 +95,21 @@ def test_at_several_numbers_of_samples_every_cell_has_its_place(item: str) -> No
             assert f"{render.amount(*samples)} samples" in made.title
 
 
+def test_table_2_has_the_papers_tau_or_those_asked_for() -> None:
+    run = aux(64, 3329, samples=1_000_000)
+    row = made_up.row(run)
+    row["scores"]["tau"] = {"0.005": 0.25, "0.01": 0.5, "0.05": 0.75, "0.1": 1.0}
+    at = {"n": 64, "q": 3329, "samples": 1_000_000, "method": "aux"}
+    own = tables.build("table2", "paper", results.index([row]))
+    assert {c.facts["tau"] for c in own.cells} == {0.05, 0.1}
+    assert (cell(own, **at, tau=0.05).ours, cell(own, **at, tau=0.05).paper) == (75.0, 98.0)
+    closer = tables.build("table2", "paper", results.index([row]), taus=(0.01, 0.005))
+    assert list(dict.fromkeys(c.facts["tau"] for c in closer.cells)) == [0.005, 0.01]
+    assert [cell(closer, **at, tau=tau).ours for tau in (0.005, 0.01)] == [25.0, 50.0]
+    assert [cell(closer, **at, tau=tau).chance for tau in (0.005, 0.01)] == pytest.approx([1.0, 2.0])
+    assert all(c.paper is None for c in closer.cells)
+
+
 def test_table_3_is_the_spread_over_a_whole_grid_and_a_part_of_one_is_not_run() -> None:
     runs = [want for want in recipes.table3("paper") if want.run.problem.q == 433]
     whole = results.index(made_up.row(want.run) for want in runs)

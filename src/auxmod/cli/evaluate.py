@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from auxmod.cli.display import console, percent, print_json, table, titled
 from auxmod.cli.options import RUN, WHOLE, ConfigFile, Device, Force, Json, Preset, RunFlags, given_settings, numbers
 from auxmod.cli.train import scores_table
-from auxmod.config import Distribution, Fill, Problem
+from auxmod.config import TAUS, Distribution, Fill, Problem
 from auxmod.errors import UserError, require
 from auxmod.experiments.presets import with_preset
 from auxmod.files import check_free, write_named
@@ -25,7 +25,7 @@ def evaluate(
     run: Path,
     *,
     samples: Annotated[int, WHOLE, Parameter(help="How many inputs.")] = 100_000,
-    tau: Annotated[str, Parameter(help="Tolerances, such as 0.01,0.05.")] = "0.005,0.01,0.05,0.1",
+    tau: Annotated[str, Parameter(help="Tolerances, such as 0.01,0.05.")] = ",".join(map(str, TAUS)),
     by: Annotated[
         Literal["wraps", "zeros"] | None,
         Parameter(help="Also accuracy for each number of wraps ⌊Σx/q⌋, or of zero entries."),

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 from cyclopts import Parameter
 
 from auxmod.cli import display
-from auxmod.cli.options import Force, Json, whole_numbers
+from auxmod.cli.options import Force, Json, numbers, whole_numbers
 from auxmod.cli.pages import show_tables
-from auxmod.config import Embedding
+from auxmod.config import TAUS, Embedding
 from auxmod.errors import require
 from auxmod.files import check_free
 from auxmod.reporting.published import TableName as PublishedName
@@ -65,6 +65,7 @@ _METHOD = (
     "Only this method. Of aux, expected has both losses, weighted; fixed draws a label once; all asks it of both "
     "points; searched is the best of the paper's 24 pairs."
 )
+_TAU = f"Of table2: in place of the paper's own, one or more of {', '.join(map(str, TAUS))}."
 NONE = "No cell of {} is as --n, --q, --samples, --method and --embedding ask: leave some of them out."
 Form = Annotated[Format, Parameter(help="How it is printed; csv and json have a line or object for each cell.")]
 
@@ -113,6 +114,7 @@ def table(
     preset: Preset = "both",
     format: Form = "text",
     samples: Samples = None,
+    tau: Annotated[str | None, Parameter(help=_TAU)] = None,
     only: OnlyFlags = None,
     results: Results = None,
     json: Json = False,
@@ -125,7 +127,9 @@ def table(
     from auxmod.reporting.results import read
 
     counts, keep = whole_numbers(samples, "--samples"), (only or Only()).keeper()
-    made = [each for each in tables.tables(item, presets_of(preset, item), read(results), counts, keep) if each.cells]
+    taus = numbers(tau, "--tau") if tau is not None else ()
+    built = tables.tables(item, presets_of(preset, item), read(results), counts, keep, taus=taus)
+    made = [each for each in built if each.cells]
     require(bool(made), NONE.format(item))
     show_tables(made, "json" if json else format)
     if all(cell.ours is None for each in made for cell in each.cells):

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from auxmod.config import TAUS
+
 LARGE_Q = 1000
-NEAR = 0.005
+NEAR = TAUS[0]
 """Near is within so much of q; the learning curves note how many are."""
 
 

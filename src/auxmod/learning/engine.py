@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from auxmod.config import RunConfig
+from auxmod.config import TAUS, RunConfig
 from auxmod.errors import require
 from auxmod.learning import fused
 from auxmod.learning.capture import captured, compiled
@@ -30,7 +30,6 @@ from auxmod.learning.objective import Objective
 from auxmod.learning.optimiser import Hyper, Memory, OptimiserState, apply, decide
 from auxmod.learning.precision import resolve_precision, trunk_dtype
 from auxmod.problem import labels, rng, sampling
-from auxmod.problem.metrics import TAUS
 
 VALIDATION_SAMPLES, ASKED_SAMPLES = 2_000, 20_000
 LOGS, EVALUATIONS = 200, 10

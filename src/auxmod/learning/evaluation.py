@@ -8,7 +8,7 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
-from auxmod.config import Distribution, Fill, Model
+from auxmod.config import TAUS, Distribution, Fill, Model
 from auxmod.errors import require
 from auxmod.learning.memory import free_bytes
 from auxmod.learning.objective import Objective
@@ -29,7 +29,7 @@ def evaluate(
     stream: str = "test",
     distribution: Distribution = "uniform",
     fill: Fill = "zero",
-    taus: tuple[float, ...] = metrics.TAUS,
+    taus: tuple[float, ...] = TAUS,
     asks: int = 1,
 ) -> list[dict[str, Any]]:
     """Each member's figures on ``samples`` inputs; ``forward`` maps x (E, B, N) to outputs (E, B, ·).

@@ -12,11 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from auxmod.config import TAUS
 from auxmod.problem import labels
 from auxmod.problem.theory import chance
-
-TAUS = (0.005, 0.01, 0.05, 0.1)
-"""The tolerances of the paper and of the sparse method's report."""
 
 
 def circular_error(value: Tensor, target: Tensor, q: Tensor | int) -> Tensor:

@@ -17,7 +17,6 @@ from typing import Any
 
 from auxmod.errors import require
 from auxmod.experiments.recipes import headline as headline_runs
-from auxmod.experiments.unstated import SMALL_THROUGHOUT
 from auxmod.reporting import (
     bench_figure,
     errata,
@@ -75,8 +74,7 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
 """Every block made from results/: its file, what its marker says, and what makes it."""
 
 
-PICTURES = {BENCH: "", "headline": "demo"} | dict.fromkeys(("table1a", "table1b", "grid"), "paper")
-PICTURES |= {"configs": SMALL_THROUGHOUT}  # in `paper` not all have been run
+PICTURES = {BENCH: "", "headline": "demo"} | dict.fromkeys(("table1a", "table1b", "grid", "configs"), "paper")
 """The pictures in docs/: figures of items, each in a preset; and the benchmark's."""
 
 

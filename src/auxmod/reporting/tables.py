@@ -12,7 +12,7 @@ from typing import Any
 
 from auxmod import settings
 from auxmod.checked import OF_LINEAR
-from auxmod.config import RunConfig
+from auxmod.config import TAUS, RunConfig
 from auxmod.errors import require
 from auxmod.experiments import recipes, wants
 from auxmod.experiments.presets import with_preset
@@ -32,22 +32,42 @@ Keep = Callable[[Facts], bool]
 
 
 def build(
-    item: str, preset: str, stored: results.Index, samples: Sequence[int] = (), keep: Keep = lambda _: True
+    item: str,
+    preset: str,
+    stored: results.Index,
+    samples: Sequence[int] = (),
+    keep: Keep = lambda _: True,
+    *,
+    taus: Sequence[float] = (),
 ) -> Table:
-    """A table from stored results, at the paper's numbers of training samples or at these; of the cells to keep."""
+    """A table from stored results, of the cells to keep, at the paper's numbers of training samples and τ or at these.
+
+    A run has its τ-accuracy at the `TAUS` alone, and only Table 2 is made of them.
+    """
     require(item in TITLES, f"There is no table {item!r}; choose one of {', '.join(TITLES)}, all.")
+    require(
+        not taus or item == "table2", "--tau is for table2 alone, which is made of accuracies within τ: leave it out."
+    )
+    kept = ", ".join(map(str, TAUS))
+    require(set(taus) <= set(TAUS), f"Results have accuracies within these τ alone: --tau one or more of {kept}.")
     if item in ("gap", "rho"):
         made = _gap() if item == "gap" else _rho()
         return replace(made, cells=[cell for cell in made.cells if keep(cell.facts)])
-    return _of_runs(item, preset, stored, samples, keep)
+    return _of_runs(item, preset, stored, samples, keep, taus)
 
 
 def tables(
-    item: str, presets: Sequence[str], stored: results.Index, samples: Sequence[int] = (), keep: Keep = lambda _: True
+    item: str,
+    presets: Sequence[str],
+    stored: results.Index,
+    samples: Sequence[int] = (),
+    keep: Keep = lambda _: True,
+    *,
+    taus: Sequence[float] = (),
 ) -> list[Table]:
     """A table for each preset, or all of them; what is the same in every preset comes once."""
     return [
-        build(name, preset, stored, samples, keep)
+        build(name, preset, stored, samples, keep, taus=taus)
         for name in at_samples(TITLES if item == "all" else (item,), samples)
         for preset in (presets if differs_by_preset(name) else presets[:1])
     ]
@@ -74,13 +94,15 @@ _SHAPES: dict[str, tuple[tuple[str, ...], str]] = {
 """The facts that name a row, and the one that names a column."""
 
 
-def _of_runs(item: str, preset: str, stored: results.Index, samples: Sequence[int], keep: Keep) -> Table:
+def _of_runs(
+    item: str, preset: str, stored: results.Index, samples: Sequence[int], keep: Keep, taus: Sequence[float]
+) -> Table:
     if item == "table3" and not samples:
         samples = (wants.SMALL, wants.LARGE)  # ours is at 100K, the paper's least and mean at 1M
     asked = list(RECIPES[item](preset, samples))
     down, across = _SHAPES[item]
     kept = [want for want in asked if keep(want.facts)]  # not of Table 3, where a gain is of two methods
-    made = _spreads(asked, stored) if item == "table3" else _cells(item, kept, stored)
+    made = _spreads(asked, stored) if item == "table3" else _cells(item, kept, stored, taus)
     cells = [cell for cell in made if keep(cell.facts)]
     if across == "k":
         embeddings = list(wants.SIZES)
@@ -94,10 +116,10 @@ def _of_runs(item: str, preset: str, stored: results.Index, samples: Sequence[in
     return Table(item=item, preset=named, of=of, down=down, across=across, cells=cells, notes=said)
 
 
-def _cells(item: str, asked: Iterable[Wanted], stored: results.Index) -> Iterator[Cell]:
+def _cells(item: str, asked: Iterable[Wanted], stored: results.Index, taus: Sequence[float] = ()) -> Iterator[Cell]:
     best: dict[tuple[Any, ...], list[Cell]] = {}
     first = results.first_seeds(stored)
-    for want, tau, asks in _questions(item, asked):
+    for want, tau, asks in _questions(item, asked, taus):
         facts = _facts(item, want)
         facts |= {"metric": "match" if tau is None else "tau", "tau": tau}
         if item == "beyond":
@@ -119,17 +141,17 @@ def _best(cells: Sequence[Cell]) -> Cell:
     return replace(figures[max(figures)], count=len(cells))
 
 
-def _questions(item: str, asked: Iterable[Wanted]) -> list[tuple[Wanted, float | None, int]]:
+def _questions(item: str, asked: Iterable[Wanted], taus: Sequence[float]) -> list[tuple[Wanted, float | None, int]]:
     """What is asked of each run: match or a τ, once or often with the answers averaged."""
     once: dict[Any, Wanted] = {}  # where a preset draws `expected` already, that column would say aux again
     for want in asked:
         once.setdefault((want.run, want.variant == "searched"), want)
     if item == "table2":
-        return [(want, tau, 1) for tau in sorted(published.TAUS) for want in once.values()]
+        return [(want, tau, 1) for tau in sorted(taus or published.TAUS) for want in once.values()]
     if item == "beyond":
-        taus = {(case.embedding, case.size, case.samples): case.taus for case in recipes.CASES}
+        own = {(case.embedding, case.size, case.samples): case.taus for case in recipes.CASES}
         return [
-            (want, tau, asks) for want in once.values() for tau in taus[_case(want.run)] for asks in (1, recipes.ASKS)
+            (want, tau, asks) for want in once.values() for tau in own[_case(want.run)] for asks in (1, recipes.ASKS)
         ]
     return [(want, None, 1) for want in once.values()]
 

@@ -149,7 +149,7 @@ WRONG: list[tuple[list[str], str]] = [
     (["retrain"], 'Unknown command "retrain"'),
     # eval, predict
     (["eval"], "--run requires an argument"),
-    (["eval", "none"], "none is not a run: there is no such directory"),
+    (["eval", "none"], "there is no such directory. Cells of sweep, grid and search keep their figures alone, no"),
     (["eval", "empty"], "empty is not a run: it has no config.json"),
     (["eval", "foreign"], "has format 7"),
     (["eval", "damaged"], "model.safetensors is damaged"),

@@ -118,6 +118,8 @@ def test_evaluation_agrees_with_prediction(model: auxmod.TrainedModel) -> None:
     assert scores["match"] == pytest.approx(share, abs=0.05)
     assert scores["chance"] == 1 / 7
     assert model.evaluate(100, distribution="sparse", taus=(0.2,))["tau"].keys() == {"0.2"}
+    with pytest.raises(auxmod.UserError, match=r"--tau is 0.6,-0.1, but tolerances lie in \(0, 0.5\] of the circle"):
+        model.evaluate(100, taus=(0.2, 0.6, -0.1))
 
 
 def test_a_run_directory_is_kept_where_asked(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
@@ -259,10 +260,12 @@ def test_the_choice_is_the_first_k_that_mostly_does_not_wrap_and_the_r_of_equal_
     assert equal > 3
 
 
-def test_a_weight_for_each_modulus_is_needed() -> None:
-    for wrong in (lambda: theory.rho((1, 2), (1.0,)), lambda: theory.expected_label_wraps(4, 7, (1, 2), (1.0,))):
-        with pytest.raises(ValueError, match="shorter"):
-            wrong()
+@pytest.mark.parametrize(("weights", "words"), [((1.0,), "1 weights for 2 moduli"), ((0.5, 0.4), "sum to 0.9")])
+def test_each_modulus_needs_its_share_of_the_training(weights: tuple[float, ...], words: str) -> None:
+    wraps = functools.partial(theory.expected_label_wraps, 4, 7)
+    for quantity in (theory.rho, wraps, functools.partial(theory.rho_exact, 4, 7)):
+        with pytest.raises(UserError, match=words):
+            quantity((1, 2), weights)
 
 
 def test_the_summary_is_of_the_largest_modulus_and_of_a_learned_training_law() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 import made_up
 from auxmod.cli import main
+from auxmod.errors import UserError
 from auxmod.experiments import recipes, wants
 from auxmod.experiments.store import Results, Run, result_row
 from auxmod.reporting import charts, report, run_page, stored_runs, webpage
@@ -207,6 +208,8 @@ def test_the_runs_drawn_are_those_asked_for_or_the_best_of_each_method(store: Pa
     drawn = [entries[at] for at in stored_runs.telling(entries)]
     assert {"aux", "sparse", "naive"} <= {entry.settings["method"] for entry in drawn}
     assert len({(entry.settings["n"], entry.settings["q"]) for entry in drawn}) == 1
+    with pytest.raises(UserError, match="No run is as --where 'n=1' asks: leave it out"):
+        stored_runs.telling(entries, "n=1")
     asked = [entries[at].settings for at in stored_runs.telling(entries, "method=naive,n=16")]
     assert asked
     assert all(each["method"] == "naive" and each["n"] == 16 for each in asked)
@@ -289,7 +292,7 @@ def test_wrong_use_is_a_sentence(
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
-    with pytest.raises(webpage.UserError, match=r"pip install 'auxmod\[report\]'"):
+    with pytest.raises(UserError, match=r"pip install 'auxmod\[report\]'"):
         webpage.render("report.html", {})
 
 

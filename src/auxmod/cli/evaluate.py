@@ -46,7 +46,6 @@ def evaluate(
     require(samples >= 1, f"--samples is {samples}, but must be 1 or more.")
     _check_asks(asks)
     taus = numbers(tau, "--tau")
-    require(all(0 < t <= 0.5 for t in taus), f"--tau is {tau}, but tolerances lie in (0, 0.5] of the circle.")
     from auxmod.learning.trained import load
 
     model = load(run, device)

@@ -56,7 +56,8 @@ def holds_training(directory: Path) -> bool:
 
 def load_model(directory: Path, device: torch.device) -> tuple[Encoder, RunConfig]:
     """Read a model back as an ensemble of one."""
-    require(directory.is_dir(), f"{directory} is not a run: there is no such directory.")
+    apart = "Cells of sweep, grid and search keep their figures alone, no model: auxmod train makes a run of one."
+    require(directory.is_dir(), f"{directory} is not a run: there is no such directory. {apart}")
     path = directory / CONFIG
     require(path.is_file(), f"{directory} is not a run: it has no {CONFIG}.")
     try:

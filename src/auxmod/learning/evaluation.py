@@ -8,6 +8,7 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
+from auxmod.checked import shown
 from auxmod.config import TAUS, Distribution, Fill, Model
 from auxmod.errors import require
 from auxmod.learning.memory import free_bytes
@@ -40,6 +41,8 @@ def evaluate(
     require(samples >= 1, f"--samples is {samples}, but must be 1 or more.")
     for name, value, known in (("distribution", distribution, get_args(Distribution)), ("fill", fill, get_args(Fill))):
         require(value in known, f"--{name} is {value!r}; choose one of {', '.join(known)}.")
+    wide = [tau for tau in taus if not 0 < tau <= 0.5]
+    require(not wide, f"--tau is {shown(wide)}, but tolerances lie in (0, 0.5] of the circle.")
     require(
         fill == "zero" or distribution == "sparse",
         "--fill nonzero is about sparse inputs: add --distribution sparse, or leave out --fill.",

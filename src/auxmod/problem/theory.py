@@ -64,7 +64,7 @@ def expected_wraps_floor(n: int, q: int, m: int = 1) -> Fraction:
 
 def expected_label_wraps(n: int, q: int, moduli: Moduli, weights: Weights) -> float:
     """E[Σ_j w_j D_{m_j q}]: expected wraps of a training label (Section 4.1), the floor kept."""
-    return math.fsum(w * float(expected_wraps_floor(n, q, m)) for m, w in zip(moduli, weights, strict=True))
+    return math.fsum(w * float(expected_wraps_floor(n, q, m)) for m, w in _shares(moduli, weights))
 
 
 def expected_terms(n: int) -> float:
@@ -116,7 +116,14 @@ def p_no_wrap_as_printed(n: int, q: int, k: int) -> Fraction:
 
 def rho(moduli: Moduli, weights: Weights) -> float:
     """ρ = Σ_j (w_j/m_j) / (2/3), Eq. 4 for any moduli; for the paper's ((1−r) + r/K)/(2/3)."""
-    return math.fsum(w / m for m, w in zip(moduli, weights, strict=True)) / float(SPARSE_LIMIT)
+    return math.fsum(w / m for m, w in _shares(moduli, weights)) / float(SPARSE_LIMIT)
+
+
+def _shares(moduli: Moduli, weights: Weights) -> list[tuple[int, float]]:
+    """Each modulus with its share of the training, all of which the weights must name."""
+    require(len(moduli) == len(weights), f"There are {len(weights)} weights for {len(moduli)} moduli: give one each.")
+    require(abs(sum(weights) - 1) < 1e-6, f"The weights sum to {sum(weights):g}: make them sum to 1.")
+    return list(zip(moduli, weights, strict=True))
 
 
 def rho_exact(n: int, q: int, moduli: Moduli, weights: Weights, fill: Fill = "zero") -> float | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from auxmod.errors import require
 from auxmod.experiments import catalogue
 from auxmod.experiments.catalogue import Entry
 from auxmod.problem.theory import chance
@@ -93,6 +94,7 @@ def telling(entries: Sequence[Entry], where: str | None = None) -> list[int]:
     """Which runs to draw at first: those asked for; or, of the problem with the most methods, the best of each kind."""
     if where is not None:
         asked = {id(entry) for entry in catalogue.select(entries, where)}
+        require(bool(asked), f"No run is as --where {where!r} asks: leave it out, or ask for less.")
         return [at for at, entry in enumerate(entries) if id(entry) in asked][:MOST]
     problems: dict[tuple[Any, ...], list[int]] = {}
     for at, entry in enumerate(entries):

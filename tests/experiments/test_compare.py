@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 import torch
 
-from auxmod.experiments.compare import compare
+from auxmod.experiments.compare import FIXED, compare
+from auxmod.experiments.own_data import resolved
 from auxmod.experiments.space import DEFAULT
+from auxmod.files import read_lines
 from tiny import SETTINGS
 
 CPU = torch.device("cpu")
@@ -23,6 +25,10 @@ def test_ways_to_choose_are_compared_at_equal_cost(tmp_path: Path) -> None:
     assert [row["cost"] <= 4 for row in rows] == [True] * 5
     assert rows[0]["cost"] == 4
     assert all(row["seeds"] == 2 and 0 <= row["match"] <= 1 for row in rows)
+    finals = {row["hash"]: row["scores"] for row in read_lines(tmp_path / "final.jsonl")}
+    fixed = [finals[resolved({**GIVEN, "n": 4, "q": 7, **FIXED, "seed": seed}, None).hash] for seed in (1, 2)]
+    for figure, shares in (("match", [s["match"] for s in fixed]), ("near", [s["tau"]["0.005"] for s in fixed])):
+        assert rows[4][figure] == pytest.approx(sum(shares) / 2)
     assert set(rows[2]["choice"]) == set(DEFAULT) - {"lr"}  # which is given
     before = (tmp_path / "compare.jsonl").read_bytes()
     assert compare([(4, 7)], GIVEN, tmp_path, CPU, **OPTIONS) == rows

@@ -11,7 +11,7 @@ import made_up
 from auxmod.config import Model
 from auxmod.experiments import recipes, wants
 from auxmod.files import write_lines
-from auxmod.reporting import further, published, reproduced
+from auxmod.reporting import further, published, reproduced, results, tables
 
 
 @pytest.fixture
@@ -186,6 +186,10 @@ def test_a_paper_whose_initial_weights_are_named_for_each_other_is_seen(tmp_path
     assert weights == "16 of 16, 0.0"
     for other in (named, norms, biases, dropout):
         assert float(other.split(", ")[1]) > 10
+    notes = tables.build("configs", "paper", results.read(tmp_path)).notes
+    assert notes[-1] == (
+        "aux, if the paper's two names of initial weights are taken for each other: 16 of 16 within 5 points."
+    )
 
 
 def test_starts_that_were_run_whole_are_measured_by_both_names(tmp_path: Path) -> None:
@@ -205,3 +209,5 @@ def test_starts_that_were_run_whole_are_measured_by_both_names(tmp_path: Path) -
         "| max, clip 1, small `linear-0.02` | aux | 90.1 | 17.5 | 73.5 | 33.9 | 4 of 4, 0.0 | 0 of 4, 16.5 |" in lines
     )
     assert len([line for line in lines if " | aux | " in line]) == 1 + 2 * 2
+    whole, setups = 2 * 2, 3 * 2 * 2 * 2  # poolings, clips, small weights, methods
+    assert f"not all four have been run: {setups - whole}. `auxmod table starts` has" in lines[-1]

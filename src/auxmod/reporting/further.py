@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from auxmod.checked import OF_LINEAR
@@ -71,7 +70,7 @@ def _by_name(place: Path) -> str:
         cells = [c for c in tables.build("configs", preset, stored).cells if c.facts["method"] == method]
         run = [cell for cell in cells if cell.ours is not None]
         if run:
-            apart = [nearness(_exchanged(run, switch)) for switch in recipes.SWITCHES]
+            apart = [nearness(tables.exchanged(run, switch)) for switch in recipes.SWITCHES]
             lines.append([f"{method}, `{preset}`", nearness(run), *apart])
     names = {"norm": "norms", "bias": "biases", "init": "initial weights", "dropout": "dropout"}
     heads = ["ours", "as named", *(f"{names[switch]} exchanged" for switch in recipes.SWITCHES)]
@@ -85,15 +84,17 @@ def _by_name(place: Path) -> str:
 def starts(place: Path) -> str:
     """What is left open, by how near it brings four of the configurations, initial weights as named and exchanged."""
     ways = grouped(tables.build("starts", "paper", results.first_seeds(results.read(place))).cells, ("pooling", "clip"))
-    lines, papers = list[list[str]](), dict[tuple[str, ...], None]()
+    lines, papers, partly = list[list[str]](), dict[tuple[str, ...], None](), 0
     for ((pooling, clip), cells), small in itertools.product(ways.items(), unstated.STARTS[1:]):
         own = [cell for cell in cells if cell.facts["init"] in ("default", small)]
         for method in ("aux", "sparse"):
             four = [cell for cell in own if cell.facts["method"] == method]
-            if all(cell.ours is not None for cell in four):
+            if any(cell.ours is None for cell in four):
+                partly += 1
+            else:
                 setup = f"{pooling}, {'clip 1' if clip else 'no clip'}, small `{small}`"
                 ours = [setup, method, *(f"{cell.ours:.1f}" for cell in four)]
-                lines.append([*ours, nearness(four), nearness(_exchanged(four, "init"))])
+                lines.append([*ours, nearness(four), nearness(tables.exchanged(four, "init"))])
                 papers["the paper's", method, *(f"{cell.paper:.1f}" for cell in four)] = None
     if not lines:
         return NONE
@@ -102,15 +103,11 @@ def starts(place: Path) -> str:
     note = (
         "Match accuracy (%) at N = 8, q = 97, tokens, 1M samples, the first seed: what the paper states, but for what "
         f"is named. Then how many of the four are within {NEAR:g} points of the paper's figures, and the mean distance "
-        "from them, as its rows are named and with the names of its initial weights exchanged: `auxmod table starts`."
+        "from them, as its rows are named and with the names of its initial weights exchanged. Left out, since "
+        f"not all four have been run: {partly}. `auxmod table starts` has the figures."
     )
     lines = [[*paper, "", ""] for paper in papers] + lines
     return f"{markdown([*heads, 'as named', 'exchanged'], lines)}\n\n{note}"
-
-
-def _exchanged(cells: Sequence[Cell], switch: str) -> list[Cell]:
-    """The same beside the paper's figures for the other value of a switch."""
-    return [replace(cell, paper=tables.of_configuration(cell.facts, switch)) for cell in cells]
 
 
 def _as_run(

@@ -112,7 +112,7 @@ def _of_runs(
         down = ("samples", *down)
     of = f", {amount(*counts)} samples" if "samples" not in down and counts else ""
     named, notes = (preset, None) if differs_by_preset(item) else (None, 1)  # what is said of all its runs, they share
-    said = list(_notes(kept, cells, across))[:notes]
+    said = [*_notes(kept, cells, across), *(_renamed(cells) if item == "configs" else ())][:notes]
     return Table(item=item, preset=named, of=of, down=down, across=across, cells=cells, notes=said)
 
 
@@ -176,17 +176,22 @@ def _paper(item: str, facts: Facts, tau: float | None) -> float | None:
     if item in ("table3", "setup", "knobs", "finalists", "longer", "beyond"):
         item = published.HALVES[facts["embedding"]] if tau is None else "table2"
     if item in ("configs", "starts"):
-        return of_configuration(facts)
+        return _of_configuration(facts)
     names = ("embedding", "n", "q", "samples", "method")
     return published.find(item, tau=tau, **{name: facts[name] for name in names})
 
 
-def of_configuration(facts: Facts, exchanged: str = "") -> float | None:
+def exchanged(cells: Iterable[Cell], switch: str) -> list[Cell]:
+    """Configurations beside the paper's figures for the other value of a switch, as if its names had changed places."""
+    return [replace(cell, paper=_of_configuration(cell.facts, switch)) for cell in cells]
+
+
+def _of_configuration(facts: Facts, other: str = "") -> float | None:
     """The paper's figure for one of its 16 configurations; or for the one that differs from it in a switch."""
     row = {name: facts[name] for name in ("samples", "method", *recipes.SWITCHES)}
     row["init"] = row["init"].removeprefix(OF_LINEAR)
-    if exchanged:
-        (row[exchanged],) = (value for value in recipes.SWITCHES[exchanged] if value != row[exchanged])
+    if other:
+        (row[other],) = (value for value in recipes.SWITCHES[other] if value != row[other])
     return published.find("configs", **row)
 
 
@@ -220,6 +225,17 @@ def _notes(asked: Sequence[Wanted], cells: Sequence[Cell], across: str) -> Itera
         yield (
             f"{NAMES[method]} with {samples:,} samples: {near} of {len(group)} within {NEAR:g} points of the paper's, "
             f"{below} more than 1 point below it."
+        )
+
+
+def _renamed(cells: Sequence[Cell]) -> Iterator[str]:
+    """How near the 16 configurations are if the paper's two names of initial weights changed places."""
+    run = [cell for cell in cells if cell.ours is not None]
+    for (method,), group in grouped(run, ["method"]).items():
+        near = sum(cell.beside_paper() == 0 for cell in exchanged(group, "init"))
+        yield (
+            f"{NAMES[method]}, if the paper's two names of initial weights are taken for each other: {near} of "
+            f"{len(group)} within {NEAR:g} points."
         )
 
 

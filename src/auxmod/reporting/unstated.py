@@ -158,7 +158,7 @@ def _trained(own: Sequence[Cell], samples: int) -> str:
         note += "its Table 3"
     left = [f"`{setup}`, {epochs(count)}" for setup, count in ways if (setup, count) not in near]
     missing = f" Not run: {'; '.join(left)}." if left else ""
-    return f"{markdown(heads, rows)}\n\n{note}: `auxmod table longer`.{missing}"
+    return f"{markdown(heads, rows)}\n\n{note}. `auxmod table longer` has the figures.{missing}"
 
 
 def _at_equal_steps(place: Path, cells: Sequence[Cell]) -> str:

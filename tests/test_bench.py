@@ -96,6 +96,14 @@ def test_a_case_that_does_not_fit_is_a_note(monkeypatch: pytest.MonkeyPatch) -> 
     assert "did not fit" in result["notes"][-1]
 
 
+def test_a_sweep_whose_cells_come_to_nothing_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: Any, **options: Any) -> None:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr("auxmod.experiments.sweep.train_ensemble", full)
+    assert bench.measure_sweep(bench.cases(CPU, (4,), **TINY)[0][0], CPU) is None
+
+
 def test_what_was_not_measured_is_a_dash_alone(result: dict[str, Any]) -> None:
     rows = [row | {"faster_than_compiled": None, "faster_than_eager": 2.0} for row in result["rows"]]
     assert {row[3:5] for row in bench_figure.costs(result | {"rows": rows})} == {("–", "2.0×")}

@@ -281,8 +281,11 @@ def measure_methods(n: int, members: int, device: torch.device, clock: Clock) ->
     return {"n": n, "members": members, "aux_ms": aux, "auto_ms": auto, "ratio": auto / aux}
 
 
-def measure_sweep(config: RunConfig, device: torch.device) -> dict[str, float]:
-    """What a sweep takes beyond its training: planning, claiming, writing, as a share of the training's time."""
+def measure_sweep(config: RunConfig, device: torch.device) -> dict[str, float] | None:
+    """What a sweep takes beyond its training: planning, claiming, writing, as a share of the training's time.
+
+    None where its cells come to nothing, as they do where memory is short.
+    """
     _clean_slate(device)
     training = replace(config.training, epochs=1, test_samples=EVALUATED[device.type] // 10)
     cells = [replace(config, training=training, seed=seed) for seed in range(SWEPT)]
@@ -291,4 +294,4 @@ def measure_sweep(config: RunConfig, device: torch.device) -> dict[str, float]:
         ended = [event for event in run_sweep(cells, Path(place) / "cells.jsonl", device) if isinstance(event, Ended)]
         whole = time.monotonic() - began
     trained = math.fsum(event.rows[0]["provenance"]["seconds"] for event in ended)
-    return {"cells": SWEPT, "seconds": whole, "beyond_training": whole / trained - 1}
+    return {"cells": SWEPT, "seconds": whole, "beyond_training": whole / trained - 1} if trained else None

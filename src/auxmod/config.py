@@ -214,11 +214,11 @@ class Training(Checked):
     beta2: float = 0.999
     """AdamW's decay of the mean squared gradient."""
     weight_decay: float = 0.1
-    """AdamW's pull of every parameter towards 0."""
+    """The optimiser's pull of every parameter towards 0."""
     clip: float = 0.0
     """Largest gradient norm of a model; 0 is no clipping."""
     precision: Precision = "auto"
-    """Arithmetic of the trunk; master weights, read-out and loss are always fp32."""
+    """Arithmetic of the trunk, with tf32 of every product; master weights and loss are always fp32, as is the rest."""
     test_samples: int = 1_000_000
     """Uniform inputs that the final figures are measured on; the same ones for every run of a problem."""
     asks: int = 1

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.util
+import itertools
 import os
 import secrets
 import shutil
@@ -21,12 +22,13 @@ import torch
 
 from auxmod.cli import main
 from auxmod.errors import UserError
-from auxmod.experiments import cluster
+from auxmod.experiments import cluster, sweep
 from auxmod.experiments.cluster import Desk
-from auxmod.experiments.ensembles import Notice
+from auxmod.experiments.ensembles import Notice, ShortError, Started, train_ensemble
 from auxmod.experiments.single import Interrupted
 from auxmod.experiments.store import read_results
-from tiny import flags
+from auxmod.experiments.sweep import Queue, run_sweep
+from tiny import flags, tiny
 
 needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed: auxmod[cluster]")
 LONG = flags("--n", "2", "--epochs", "40", "--width", "8,12,16,20", "--k", "3:4", "--seed", "0:2")
@@ -239,6 +241,59 @@ def test_a_gpu_is_waited_for_only_where_one_may_come(tmp_path: Path, monkeypatch
         next(cluster.run_on_cluster([], tmp_path / "r.jsonl", "local", device="cuda"))
     told = next(cluster.run_on_cluster([], tmp_path / "r.jsonl", "head:6379", device="cuda"))
     assert told == Notice("The cluster has no GPU yet: waiting for one. Ctrl-C stops.")
+
+
+def test_what_a_worker_saved_of_an_ensemble_in_halves_is_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One half has ended, the other is saved, and the process that handed them out is another."""
+    cells, shared = [tiny(seed=seed) for seed in range(6)], tmp_path / "shared"
+    shared.mkdir()
+    whole = "0123456789abcdef"
+    results = shared / f"{whole}.jsonl"
+    list(run_sweep(cells[:2], results, torch.device("cpu")))
+    stops = itertools.chain([False] * 4, itertools.repeat(True))
+    with pytest.raises(Interrupted):
+        list(run_sweep(cells[2:4], results, torch.device("cpu"), stopping=lambda: next(stops)))
+    done: list[Any] = []
+    ray = SimpleNamespace(
+        cluster_resources=lambda: {"CPU": 1},
+        remote=lambda **_: (
+            lambda task: SimpleNamespace(remote=lambda *given: done.append(task(*given)) or len(done) - 1)
+        ),
+        wait=lambda claimed, num_returns, timeout: (claimed[:1], []),
+        get=lambda reference: done[reference],
+        exceptions=SimpleNamespace(RayError=OSError),
+    )
+    desk = Desk(ray, Queue(cells, tmp_path / "r.jsonl", torch.device("cpu"), retry_failed=False), shared)
+    desk.room = 2**30
+    steps = list[int]()
+    monkeypatch.setattr(sweep, "train_ensemble", lambda *a, **o: _noted(steps, train_ensemble(*a, **o)))
+    desk.hand_out((str(shared), 1000, False, ["auxmod"]), lambda: False)
+    assert [name == whole for name, _ in desk.claimed.values()] == [True, False]
+    assert [set(claim.members) for _, claim in desk.claimed.values()] == [
+        {cell.hash for cell in cells[:4]},
+        {cell.hash for cell in cells[4:]},
+    ]
+    assert [step > 0 for step in steps] == [True, False]  # what had ended is not trained again
+    while desk.claimed:
+        desk.collect()
+    assert by_hash(tmp_path / "r.jsonl").keys() == {cell.hash for cell in cells}
+    assert not list(shared.iterdir())
+
+
+def _noted(steps: list[int], events: Iterator[Any]) -> Iterator[Any]:
+    for event in events:
+        steps.extend([event.step] if isinstance(event, Started) else [])
+        yield event
+
+
+def test_a_worker_short_of_memory_for_what_was_saved_keeps_it() -> None:
+    desk = Desk(SimpleNamespace(remote=lambda **_: lambda _: None), SimpleNamespace(device=torch.device("cpu")), None)
+    error = OSError("the task's")
+    error.cause = ShortError("3 cells do not fit.")  # type: ignore[attr-defined]
+    with pytest.raises(UserError, match="3 cells do not fit"):
+        desk._lost(SimpleNamespace(members=()), error)  # type: ignore[arg-type]
 
 
 def test_waiting_for_a_worker_can_be_stopped() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from auxmod.errors import UserError
 from auxmod.experiments.compare import FIXED, compare
 from auxmod.experiments.own_data import resolved
 from auxmod.experiments.space import DEFAULT
@@ -36,6 +37,12 @@ def test_ways_to_choose_are_compared_at_equal_cost(tmp_path: Path) -> None:
     more = compare([(3, 5), (4, 7)], GIVEN, tmp_path, CPU, **OPTIONS, ways=("theory", "fixed"))
     assert [(row["n"], row["way"]) for row in more[:2]] == [(3, "theory"), (3, "fixed")]
     assert more[2:] == rows[3:]  # what is not asked for is not returned
+
+
+def test_where_nothing_can_be_chosen_a_sentence_says_so(tmp_path: Path) -> None:
+    for way, words in (("grid", "Every cell of the grid failed"), ("search", "No trial of the search")):
+        with pytest.raises(UserError, match=words):
+            compare([(4, 7)], GIVEN | {"lr": 1e30}, tmp_path / way, CPU, **OPTIONS, ways=(way,))
 
 
 def test_another_embedding_or_preset_in_the_same_place_is_compared_too(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import functools
 import itertools
+import json
 import operator
 import os
 import signal
@@ -259,6 +260,45 @@ def test_a_budget_is_kept_and_what_is_known_costs_nothing(tmp_path: Path) -> Non
     _, found = run(tmp_path / "b", parse_space(GIVEN), Plan(trials=100, members=4, budget=4))
     assert 3 < found["cost"] <= 4
     assert len(found["trials"]) > 4
+
+
+def test_killed_between_its_rows_and_the_study_it_has_paid_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space, how = parse_space(GIVEN), Plan(trials=100, members=3, budget=6, rungs=())
+    with monkeypatch.context() as patch:
+        patch.setattr(search, "_tell_rows", lambda study, batch, rows: rows and 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run(tmp_path, space, how)
+    assert len(read_results(tmp_path / "r.jsonl")) == 3
+    _, found = run(tmp_path, space, how)
+    assert found["cost"] == len(read_results(tmp_path / "r.jsonl")) == 6
+    (tmp_path / "whole").mkdir()
+    _, whole = run(tmp_path / "whole", space, how)
+    assert told(found) == told(whole)
+
+
+def test_a_later_failure_does_not_outrank_figures(tmp_path: Path) -> None:
+    space = parse_space(GIVEN | {"k": "3,4", "r": "0.2", "lr": "1e-3"})  # two runs in all
+    _, found = run(tmp_path, space, Plan(trials=4, members=4, rungs=()))
+    rows = read_results(tmp_path / "r.jsonl")
+    (tmp_path / "b").mkdir()
+    failed = [{**{n: row[n] for n in ("hash", "config", "provenance")}, "failed": "Lost."} for row in rows]
+    (tmp_path / "b" / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows, *failed]))
+    _, again = run(tmp_path / "b", space, Plan(trials=4, members=4, rungs=()))
+    assert (again["failed"], again["cost"]) == (0, 0)
+    assert again["best"]["validation"] == found["best"]["validation"]
+
+
+def test_a_row_without_what_is_sought_is_trained_anew(tmp_path: Path) -> None:
+    space = parse_space(GIVEN | {"q": "1009", "k": "3,4", "r": "0.2", "lr": "1e-3"})
+    _, found = run(tmp_path, space, Plan(trials=4, members=4, rungs=()))
+    (tmp_path / "b").mkdir()
+    old = [{n: v for n, v in row.items() if n not in ("sum", "curve")} for row in read_results(tmp_path / "r.jsonl")]
+    (tmp_path / "b" / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in old))
+    _, again = run(tmp_path / "b", space, Plan(trials=4, members=4, rungs=()))
+    assert again["cost"] == 2
+    assert again["best"]["validation"] == found["best"]["validation"]
 
 
 def test_values_that_do_not_go_together_and_runs_that_diverge_are_trials_too(tmp_path: Path) -> None:

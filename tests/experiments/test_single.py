@@ -12,7 +12,8 @@ import torch
 import auxmod
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
-from auxmod.experiments.own_data import load_data, resolved
+from auxmod.experiments.catalogue import read_run
+from auxmod.experiments.own_data import load_data, resolved, with_digest
 from auxmod.experiments.single import DivergedError, Interrupted, create_run, train_run
 from auxmod.experiments.store import Run
 from auxmod.learning import memory
@@ -143,6 +144,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_checkpoint(
     assert isinstance(first, Progress)
     assert first.step == 7
     assert (run.path / "state.safetensors").read_bytes() == kept
+    assert read_run(run.path).state == "unfinished"  # it goes on, and has not failed yet
 
 
 def _refuse(constant: str) -> None:
@@ -198,6 +200,14 @@ def test_a_run_is_named_by_what_is_in_its_file(tmp_path: Path) -> None:
     save(tmp_path / "a.npz", rows[::-1])
     with pytest.raises(UserError, match="its contents have changed"):
         load_data([one])
+
+
+def test_a_configuration_that_only_names_a_file_is_trained_on_it(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.npz", np.random.default_rng(0).integers(0, 7, (60, 4)))
+    settings = {name: value for name, value in SETTINGS.items() if name != "samples"}
+    settings |= {"data": str(path), "method": "aux"}
+    named = auxmod.build(**settings)
+    assert auxmod.train(named).config == resolved(settings) == with_digest(with_digest(named))
 
 
 def test_more_rows_than_the_default_may_have_a_larger_batch(tmp_path: Path) -> None:

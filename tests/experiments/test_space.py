@@ -53,7 +53,8 @@ def test_a_bad_space_is_a_sentence(given: dict[str, Any], words: str) -> None:
 
 def test_of_a_large_q_near_answers_are_sought_and_its_study_says_so() -> None:
     small, large = (parse_space({"q": q, "k": "4:9"}) for q in ("433", "3329"))
-    assert (small.by, large.by, parse_space({"q": "3329,5000", "k": "4"}).by) == ("match", "near", "match")
+    assert (small.by, large.by, parse_space({"q": "433,3329", "k": "4"}).by) == ("match", "near", "match")
+    assert {parse_space({"q": q, "k": "4"}).by for q in ("3329,5000", "1009:4000")} == {"near"}
     assert '"by": "near"' in large.describe()
     assert '"by"' not in small.describe()
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -14,6 +15,7 @@ from auxmod.config import RunConfig
 from auxmod.errors import UserError
 from auxmod.experiments import ensembles, packing, saving, sweep
 from auxmod.experiments.ensembles import Ended, Notice, Started, train_ensemble
+from auxmod.experiments.own_data import resolved
 from auxmod.experiments.packing import HEADROOM, MOST_MEMBERS, forecast, plan
 from auxmod.experiments.single import Interrupted, create_run, train_run
 from auxmod.experiments.store import read_results, result_row
@@ -22,7 +24,7 @@ from auxmod.learning import engine
 from auxmod.learning.cost import member_bytes, work
 from auxmod.learning.engine import Progress
 from auxmod.learning.objective import Objective
-from tiny import tiny
+from tiny import SETTINGS, tiny
 
 CPU = torch.device("cpu")
 CELLS = [tiny(width=w, k=k, r=r, seed=s) for w, k, r, s in itertools.product((8, 16), (3, 4), (0.2, 0.4), (0, 1, 2))]
@@ -295,6 +297,49 @@ def test_an_ensemble_too_large_for_the_memory_is_halved(
     ]
     assert by_hash(tmp_path / "r.jsonl").keys() == {config.hash for config in CELLS[:12]}
     assert os.listdir(tmp_path) == ["r.jsonl"]
+
+
+@pytest.mark.usefixtures("eager_saving")
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_was_saved_is_kept_where_memory_is_short_of_it_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    cells, results = CELLS[:count], tmp_path / "r.jsonl"
+    stops = itertools.chain([False] * 4, itertools.repeat(True))
+    with pytest.raises(Interrupted, match="Stopped at step"):
+        finish(cells, results, checkpoint_every=1, stopping=lambda: next(stops))
+    with monkeypatch.context() as patch:
+        if count > 1:
+            short_of_memory(patch, 0)
+        else:
+            patch.setattr("auxmod.learning.memory.free_bytes", lambda device: 1000)
+        with pytest.raises(UserError, match=r"saved in .*, do not fit into the memory that is free now: free some and"):
+            finish(cells, results)
+    assert not read_results(results)
+    (begun,) = (event for event in finish(cells, results) if isinstance(event, Started))
+    assert begun.step > 0
+    assert by_hash(results).keys() == {config.hash for config in cells}
+
+
+def test_what_a_librarys_memory_is_short_of_is_short_of_memory() -> None:
+    assert ensembles._out_of_memory(RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate"))
+    assert not ensembles._out_of_memory(RuntimeError("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED"))
+
+
+def test_a_data_file_that_moved_is_gone_on_with(tmp_path: Path) -> None:
+    def cells(name: str) -> list[RunConfig]:
+        return [resolved(own | {"data": str(tmp_path / name), "seed": seed}) for seed in range(2)]
+
+    own = {name: value for name, value in SETTINGS.items() if name != "samples"}
+    rows = np.random.default_rng(0).integers(0, SETTINGS["q"], (SETTINGS["samples"], SETTINGS["n"]))
+    np.savez(tmp_path / "old.npz", x=rows)
+    stops = itertools.chain([False] * 4, itertools.repeat(True))
+    with pytest.raises(Interrupted, match="Stopped at step"):
+        finish(cells("old.npz"), tmp_path / "r.jsonl", stopping=lambda: next(stops))
+    (tmp_path / "old.npz").rename(tmp_path / "new.npz")
+    events = finish(cells("new.npz"), tmp_path / "r.jsonl")
+    assert [event.step > 0 for event in events if isinstance(event, Started)] == [True]
+    assert not [event for event in events if isinstance(event, Notice)]
 
 
 def test_a_run_too_large_even_alone_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,12 @@ def test_arithmetic_is_what_torch_counts(embedding: str, pooling: str, optimiser
     assert counter.get_total_flops() == cost.step_flops(config)
 
 
+def test_with_post_norm_a_gpu_computes_the_last_block_for_all_positions() -> None:
+    early, late = (cost.activation_bytes(build(**SMALL, norm=norm, pooling="first"), 2) for norm in ("pre", "post"))
+    whole = cost.activation_bytes(build(**SMALL, norm="post", pooling="mean"), 2)
+    assert early < late == whole
+
+
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 @pytest.mark.parametrize("pooling", ["cls", "mean"])

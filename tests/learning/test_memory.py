@@ -1,6 +1,7 @@
 """A run that does not fit is refused with what it needs."""
 
 import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,12 +14,29 @@ from tiny import tiny
 CPU = torch.device("cpu")
 
 
-def test_where_a_system_does_not_say_what_is_free_it_is_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_a_system_does_not_say_what_is_free_it_is_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     assert 0 < memory.free_bytes(CPU) < whole
-    names = {name: code for name, code in os.sysconf_names.items() if name != "SC_AVPHYS_PAGES"}
-    monkeypatch.setattr(os, "sysconf_names", names)  # as on macOS
+    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "none")  # as on macOS
     assert memory.free_bytes(CPU) == whole
+
+
+def test_what_caches_files_can_be_had_and_a_containers_limit_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "GROUP", tmp_path)
+    (tmp_path / "meminfo").write_text("MemTotal:  900 kB\nMemFree:  10 kB\nMemAvailable:  600 kB\nHugePages_Total: 0\n")
+    assert memory.free_bytes(CPU) == 600 * 1024
+    for name, text in {"max": "max", "current": "500", "stat": "anon 400\nfile 100\n"}.items():
+        (tmp_path / f"memory.{name}").write_text(f"{text}\n")
+    assert memory.free_bytes(CPU) == 600 * 1024
+    (tmp_path / "memory.max").write_text("2000\n")
+    assert memory.free_bytes(CPU) == 2000 - 500 + 100
+    (tmp_path / "memory.max").write_text("300\n")
+    assert memory.free_bytes(CPU) == 0
 
 
 def test_a_head_too_large_says_what_it_needs_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,6 +94,7 @@ def summary(configs: Sequence[RunConfig], rows: Sequence[Mapping[str, Any]]) -> 
     return {
         **{"n": first.problem.n, "q": first.problem.q, "samples": first.training.samples},
         "chance": scored[0]["scores"]["chance"] if scored else None,
+        "near_chance": scored[0]["scores"]["tau_chance"][f"{NEAR:g}"] if near else None,
         "by": "near" if near else "match",
         "failed": sum("failed" in row for row in rows),
         "cells": cells,
@@ -111,7 +112,7 @@ def require_choice(found: Mapping[str, Any]) -> None:
 
 
 def _longer(config: RunConfig, samples: int | None, out: Path | None) -> RunConfig | None:
-    """The run to hand the choice on to, checked before the search rather than after it."""
+    """The run to hand the choice on to, and its place: checked before the search rather than after it."""
     require(samples is not None or out is None, "--out is the place of the longer run: give --then-samples with it.")
     if out is not None:
         require(not out.exists(), f"{out} exists already: choose another --out.")
@@ -164,7 +165,7 @@ def heatmap(found: Mapping[str, Any]) -> Table:
     """Held-out accuracy over K and r, with ρ below each."""
     cells = {(cell["k"], cell["r"]): cell for cell in found["cells"]}
     ks, rs = sorted({k for k, _ in cells}), sorted({r for _, r in cells})
-    chance = 2 * NEAR if found["by"] == "near" else found["chance"]
+    chance = found["near_chance" if found["by"] == "near" else "chance"]
     caption = f"ρ below each; chance {percent(chance)}" if chance is not None else None
     out = Table(caption=caption, caption_justify="left", padding=0, show_edge=False)
     out.add_column("r \\ K", justify="right")

@@ -176,8 +176,8 @@ def _one(name: str, value: Any) -> Any:
     if get_origin(TYPES.get(name)) is tuple:
         values = alternatives(name, value)
         return values[0] if len(values) == 1 else value
-    found = number(longhand(value)) if TYPES.get(name) in (int, float) else None
-    return value if found is None else int(found) if found == int(found) else found
+    is_number = TYPES.get(name) in (int, float) and number(longhand(value)) is not None
+    return alternatives(name, value)[0] if is_number else value
 
 
 def numbers(text: str, flag: str) -> tuple[float, ...]:

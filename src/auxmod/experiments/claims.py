@@ -23,7 +23,7 @@ from auxmod.errors import UserError, require
 from auxmod.files import append, parse, sha256, write_bytes
 
 LOG, STATE, LOCK, PLAN = ".json", ".safetensors", ".lock", "plan"
-_DIGEST = "[0-9a-f]" * 16
+DIGEST = "[0-9a-f]" * 16
 """How claims are named; other files, which a directory from elsewhere may hold, are left alone."""
 
 
@@ -135,7 +135,7 @@ def held(directory: Path) -> set[str]:
 
 def _made(directory: Path) -> Iterator[tuple[Path, bytes | None]]:
     """Every claim, and what it says; None where the process that made it is dead."""
-    for path in directory.glob(_DIGEST + LOCK):
+    for path in directory.glob(DIGEST + LOCK):
         with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -153,7 +153,7 @@ def _names(value: Any) -> list[str]:
 
 def _logs(directory: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
     """The logs of ensembles, each with its runs; what is none is passed over."""
-    for path in sorted(directory.glob(_DIGEST + LOG)):
+    for path in sorted(directory.glob(DIGEST + LOG)):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             yield path, tuple(_names(parse(path.read_bytes())["members"]))
 

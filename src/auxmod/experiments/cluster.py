@@ -27,10 +27,10 @@ from auxmod import __version__
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, first_line, require
 from auxmod.experiments import claims
-from auxmod.experiments.ensembles import Ended, Notice, failed_rows
+from auxmod.experiments.ensembles import Ended, Notice, ShortError, failed_rows
 from auxmod.experiments.packing import group_of, plan
 from auxmod.experiments.single import Interrupted
-from auxmod.experiments.store import locked, rows_of
+from auxmod.experiments.store import locked, read_results, rows_of
 from auxmod.experiments.sweep import POLL_SECONDS, Cells, Event, Queue, Standing, run_sweep
 from auxmod.learning.memory import free_bytes
 
@@ -80,7 +80,7 @@ def run_on_cluster(
                     ended = desk.collect()
                 yield from ended
         finally:
-            for claim in desk.claimed.values():
+            for _, claim in desk.claimed.values():
                 claim.release()
 
 
@@ -97,8 +97,8 @@ class Desk:
 
     def __init__(self, ray: Any, queue: Queue, shared: Path | None) -> None:
         self.ray, self.queue, self.shared = ray, queue, shared
-        self.claimed: dict[Any, claims.Claim] = {}
-        """The ensembles on the cluster, by Ray's reference to what will come of them."""
+        self.claimed: dict[Any, tuple[str, claims.Claim]] = {}
+        """The ensembles on the cluster, each with its name in ``shared``, by Ray's reference to what comes of it."""
         self.resource = "GPU" if queue.device.type == "cuda" else "CPU"
         self.needs = {"num_gpus": 1} if self.resource == "GPU" else {"num_cpus": 1}
         self.room: int | None = None
@@ -107,31 +107,34 @@ class Desk:
 
     def hand_out(self, options: tuple[Any, ...], stopping: Callable[[], bool]) -> Standing:
         """Claim what nobody has, as ensembles, and hand them to the cluster; returns how far the sweep is."""
-        queue, made = self.queue, list[claims.Claim]()
+        queue, made = self.queue, list[tuple[str, claims.Claim]]()
         if self.room is None and not all(map(queue.finished, queue.cells)):
             self.room = self._room(stopping)  # may wait for a worker: not under the lock
         with locked(queue.results):
             left, free, _ = queue.look()
             if free and len(self.claimed) <= IN_HAND // 2:
-                for members in self._ensembles(free)[: IN_HAND - len(self.claimed)]:
-                    made.append(claims.take(queue.directory, [config.hash for config in members]))
-        for claim in made:
+                for name, members in self._ensembles(free)[: IN_HAND - len(self.claimed)]:
+                    claim = claims.take(queue.directory, [config.hash for config in members])
+                    made.append((name or claim.place.name, claim))
+        for name, claim in made:
             runs = [queue.cells[run].to_dict() for run in claim.members]
-            self.claimed[self.task.remote(runs, claim.place.name, queue.device.type, *options)] = claim
+            self.claimed[self.task.remote(runs, name, queue.device.type, *options)] = name, claim
             free = {run: config for run, config in free.items() if run not in claim.members}
         return queue.standing(left, free)
 
-    def _ensembles(self, free: Cells) -> list[list[RunConfig]]:
-        """What was saved, as it was; the rest so that it fits a worker, and every worker has some."""
-        free, found = dict(free), []
-        for directory in sorted(self.shared.glob("*.jsonl.d")) if self.shared else []:
-            for members in claims.unfinished(directory):
-                if all(run in free for run in members):
-                    found.append([free.pop(run) for run in members])
+    def _ensembles(self, free: Cells) -> list[tuple[str | None, list[RunConfig]]]:
+        """What was saved, under its name, as it was; the rest so that it fits a worker, and every worker has some."""
+        free, found = dict(free), list[tuple[str | None, list[RunConfig]]]()
+        for results in sorted(self.shared.glob(f"{claims.DIGEST}.jsonl")) if self.shared else []:
+            saved = [run for members in claims.unfinished(claims.directory_of(results)) for run in members]
+            begun = dict.fromkeys([*saved, *(row["hash"] for row in read_results(results))])  # some may have ended
+            if begun and all(run in free for run in begun):
+                found.append((results.stem, [free.pop(run) for run in begun]))
         workers = max(1, int(self.ray.cluster_resources().get(self.resource, 1)))
         configs, most = list(free.values()), -(-len(free) // workers)
         limits = {group_of(config): most for config in configs}
-        return found + plan(configs, self.queue.device, free=self.room, limits=limits)
+        planned = plan(configs, self.queue.device, free=self.room, limits=limits)
+        return [*found, *((None, members) for members in planned)]
 
     def _room(self, stopping: Callable[[], bool]) -> int:
         """The memory of one worker, as the first one that is free says; GPUs are whole, CPUs share their node's."""
@@ -160,20 +163,23 @@ class Desk:
         if not ready:
             return None
         reference = ready[0]
-        claim = self.claimed[reference]
+        name, claim = self.claimed[reference]
         try:
             rows = self.ray.get(reference)
         except self.ray.exceptions.RayError as error:
             rows = self._lost(claim, error)
         self.queue.finish(claim, rows)
-        self.claimed.pop(reference).release()
+        self.claimed.pop(reference)
+        claim.release()
         if self.shared:
-            _forget(self.shared / claim.place.name)
+            _forget(self.shared / name)
         return [Ended(rows)]
 
     def _lost(self, claim: claims.Claim, error: Exception) -> list[dict[str, Any]]:
         """The rows of an ensemble of which nothing came."""
         cause = getattr(error, "cause", None)
+        if isinstance(cause, ShortError):  # what was saved is kept, for when there is memory
+            raise cause
         if cause is None:  # the worker's end, not the task's; what Ray says of it names machines
             reason = f"{type(error).__name__}: the ensemble's worker was lost {RETRIES + 1} times."
         else:

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from auxmod.config import RunConfig
+from auxmod.errors import require
 from auxmod.experiments import space
 from auxmod.experiments.asking import Plan
 from auxmod.experiments.choosing import NEAR, held_out
@@ -96,6 +97,7 @@ def _choosers(
         runs = [resolved({**base, **pair}, preset) for pair in pairs]
         rows = _trained(runs, place.with_suffix(".grid.jsonl"), device)
         seen = [(row, pair) for row, pair in zip(rows, pairs, strict=True) if "scores" in row]
+        require(bool(seen), "Every cell of the grid failed, so there is no choice to compare.")
         shares, _ = held_out([row for row, _ in seen])
         best, (_, pair) = max(zip(shares, seen, strict=True), key=lambda both: both[0])
         return pair, float(len(pairs)), best
@@ -108,6 +110,7 @@ def _choosers(
                 pass
             found = summary(study)
         best = found["best"]
+        require(best is not None, "No trial of the search came to an end, so there is no choice to compare.")
         chosen = {key: space.as_setting(key, value) for key, value in best["params"].items()}
         return chosen, found["cost"], best["validation"]
 

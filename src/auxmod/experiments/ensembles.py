@@ -18,7 +18,7 @@ from auxmod.experiments.halving import Race, Rung, configs_of
 from auxmod.experiments.origin import provenance
 from auxmod.experiments.own_data import load_data
 from auxmod.experiments.saving import Saver, read, restore
-from auxmod.experiments.single import Interrupted, device_name
+from auxmod.experiments.single import Interrupted, device_name, divergence
 from auxmod.experiments.store import result_row
 from auxmod.learning.engine import Ensemble, Finished, Progress
 from auxmod.learning.memory import check_fits, clean_up
@@ -55,19 +55,25 @@ class TooLarge(Notice):
     half: int
 
 
+class ShortError(UserError):
+    """What was saved of an ensemble does not fit into the memory that is free now: it is kept, and waits for more."""
+
+
 def train_ensemble(
     configs: Sequence[RunConfig],
     device: torch.device,
     *,
     rungs: Sequence[float] = (),
+    near: bool = False,
     state: Path | None = None,
     checkpoint_every: int = 1000,
     stopping: Callable[[], bool] = lambda: False,
 ) -> Iterator[Started | Progress | Rung | Ended | Notice]:
     """Train runs of one shape together; the last event has the rows of those that were not pruned.
 
-    After each of ``rungs``, shares of the steps, those that lag leave: the ensemble is made anew, smaller, from what
-    the others have learned, so that what is dropped costs nothing more, and the others learn what they would have.
+    After each of ``rungs``, shares of the steps, those that lag leave, by exact answers or by ``near`` ones: the
+    ensemble is made anew, smaller, from what the others have learned, so that what is dropped costs nothing more, and
+    the others learn what they would have.
 
     ``state`` (and a `.json` beside it) is where it is saved: each ``checkpoint_every`` steps, though never for more
     than a hundredth of the time, and when ``stopping()`` says so. What is there already is gone on from, where
@@ -99,7 +105,7 @@ def train_ensemble(
                 at = f"{event.step:,} of {steps:,} of {len(configs)} cells"
                 raise Interrupted(f"Stopped at step {at}; the same command goes on from there.")
             if at_rung:
-                yield race.compare(riding, event)
+                yield race.compare(riding, event, near)
                 stay = race.staying(riding)
                 if 0 < len(stay) < len(riding):
                     break
@@ -125,8 +131,8 @@ def _part(ensemble: Ensemble, members: list[int]) -> dict[str, Tensor]:
 
 def _restored(state: Path, configs: Sequence[RunConfig], device: torch.device) -> tuple[Race, Ensemble]:
     """An ensemble where it was saved."""
-    race, path = read(state), state.with_suffix(LOG)
-    riding = configs_of(race.riding)
+    race, path, own = read(state), state.with_suffix(LOG), {config.hash: config for config in configs}
+    riding = [own.get(config.hash, config) for config in configs_of(race.riding)]  # a data file may have moved since
     require(race.left == {c.hash for c in configs}, f"{path} belongs to other runs.")
     require(race.left - race.dead.keys() <= {c.hash for c in riding} <= set(race.members), f"{path} is not whole.")
     ensemble = _made(riding, device)
@@ -162,8 +168,7 @@ def ended_row(
 ) -> dict[str, Any]:
     """The row of a run that came to its end, or whose loss stopped being finite at step ``dead``."""
     if dead is not None:
-        failed = f"The loss stopped being finite at step {dead + 1:,}: try a smaller --lr or --clip 1."
-        return result_row(config, None, made, failed=failed)
+        return result_row(config, None, made, failed=divergence(dead + 1))
     return result_row(config, scores, made, validation=curve[-1]["accuracy"] if curve else None, curve=curve)
 
 
@@ -179,9 +184,15 @@ def failed_rows(
 # -- what may go wrong ----------------------------------------------------------------------------------------
 
 
-def attempted(configs: Sequence[RunConfig], device: torch.device, train: Callable[[], Iterator[Any]]) -> Iterator[Any]:
-    """Pass on what happens to an ensemble in training; where it fails, rows say why, or it is to come in halves."""
-    reason, full = _unfit(configs[0], device) if len(configs) == 1 else None, False
+def attempted(
+    configs: Sequence[RunConfig], device: torch.device, train: Callable[[], Iterator[Any]], state: Path
+) -> Iterator[Any]:
+    """Pass on what happens to an ensemble in training; where it fails, rows say why, or it is to come in halves.
+
+    One that had its ``state`` saved did fit: where memory is short now, that is a sentence, and no step is lost.
+    """
+    reason = _unfit(configs[0], device) if len(configs) == 1 else None
+    full, begun = reason is not None, state.exists()
     if reason is None:
         try:
             yield from train()
@@ -190,6 +201,9 @@ def attempted(configs: Sequence[RunConfig], device: torch.device, train: Callabl
             raise
         except RuntimeError as error:
             full, reason = _out_of_memory(error), _reason(error)
+    if full and begun:
+        saved = f"{len(configs)} cells, saved in {state}, do not fit into the memory that is free now"
+        raise ShortError(f"{saved}: free some and give the same command again, or delete that file to start them over.")
     if full and len(configs) > 1:
         half = len(configs) // 2
         yield TooLarge(f"{len(configs)} members at once do not fit into the memory: on with {half} at a time.", half)
@@ -205,8 +219,11 @@ def _unfit(config: RunConfig, device: torch.device) -> str | None:
     return None
 
 
+_FULL = ("can't allocate memory", "ALLOC_FAILED")  # the second is of CUDA's libraries
+
+
 def _out_of_memory(error: RuntimeError) -> bool:
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+    return isinstance(error, torch.OutOfMemoryError) or any(said in str(error) for said in _FULL)
 
 
 def _reason(error: RuntimeError) -> str:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from auxmod.config import RunConfig
-from auxmod.experiments.choosing import by_near
 from auxmod.experiments.single import curve_point
 from auxmod.learning.cost import widths
 from auxmod.learning.engine import VALIDATION_SAMPLES, Finished, Progress
@@ -73,10 +72,10 @@ class Race:
         """Whether members are to be compared now: at the first measurement past a rung, and not at the end."""
         return event.accuracy is not None and any(self.rung < r * steps <= event.step < steps for r in rungs)
 
-    def compare(self, riding: Sequence[RunConfig], event: Progress) -> Rung:
-        """Prune whoever lags."""
+    def compare(self, riding: Sequence[RunConfig], event: Progress, near: bool = False) -> Rung:
+        """Prune whoever lags, by exact answers or by near ones."""
         out = self.dead.keys() | set(self.gone)
-        shares = event.near if event.near and by_near(c.problem.q for c in riding) else event.accuracy or []
+        shares = (event.near if near else event.accuracy) or []
         accuracy = {c.hash: share for c, share in zip(riding, shares, strict=True) if c.hash not in out}
         rung = Rung(event.step, accuracy, behind(accuracy))
         self.gone, self.rung = self.gone + rung.pruned, event.step

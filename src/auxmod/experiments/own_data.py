@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,24 @@ def resolved(settings: Mapping[str, Any], preset: str | None = None) -> RunConfi
             "samples" not in settings,
             "--samples says how many inputs to draw, and --data brings its own: give one of them.",
         )
-        path = Path(str(filled["data"])).absolute()
         problem = Problem(**{name: filled[name] for name in ("n", "q") if name in filled})
-        changed = path.stat().st_mtime_ns if path.exists() else 0  # where there is none, reading it says so
-        filled |= {"data": str(path), **_facts(path, changed, problem)}
+        filled |= _named(filled["data"], problem)
     return build(**filled)
+
+
+def with_digest(config: RunConfig) -> RunConfig:
+    """The same run; where it only names a data file, as `settings.build` leaves it, with its length and digest."""
+    training = config.training
+    if not training.data or training.data_sha256:
+        return config
+    return replace(config, training=replace(training, **_named(training.data, config.problem)))
+
+
+def _named(data: Any, problem: Problem) -> dict[str, Any]:
+    """A data file's settings: where it is, how long, and its digest."""
+    path = Path(str(data)).absolute()
+    changed = path.stat().st_mtime_ns if path.exists() else 0  # where there is none, reading it says so
+    return {"data": str(path), **_facts(path, changed, problem)}
 
 
 @functools.lru_cache

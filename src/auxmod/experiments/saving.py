@@ -42,7 +42,7 @@ class Saver:
         return stop
 
 
-def unfinished(directory: Path) -> Iterator[tuple[Path, Race]]:
+def accounts(directory: Path) -> Iterator[tuple[Path, Race]]:
     """The states that were saved, and their accounts; what is none is passed over."""
     for state in sorted(directory.glob(f"*{STATE}")):
         with contextlib.suppress(UserError):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,17 +27,14 @@ from auxmod.experiments.choosing import near_of
 from auxmod.experiments.ensembles import Ended, Notice, TooLarge, attempted, train_ensemble
 from auxmod.experiments.halving import Race, Rung, configs_of
 from auxmod.experiments.packing import Shape, check_precisions, group_of, plan
-from auxmod.experiments.saving import unfinished
+from auxmod.experiments.saving import accounts
 from auxmod.experiments.single import Interrupted
 from auxmod.experiments.space import Space
-from auxmod.experiments.store import Results, locked
+from auxmod.experiments.store import Results, locked, supersedes
 from auxmod.experiments.study import COST, FAILED, HASH, MATCH, by, hidden
 from auxmod.experiments.sweep import POLL_SECONDS, Event, Standing
 from auxmod.learning.cost import work
 from auxmod.learning.memory import clean_up
-
-OUTCOMES = {"validation", "failed"}
-"""A row that has one of these says how a run ended."""
 
 
 def run_search(
@@ -55,14 +52,14 @@ def run_search(
     """
     most = max(map(work, examples(space, device)))
     book, directory = Results(results), claims.directory_of(results)
-    known = {row["hash"]: row for row in book.refresh()}
+    known: dict[str, Mapping[str, Any]] = {}
     limits: dict[Shape, int] = {}
     while True:
         with locked(results):
             held = claims.held(directory)
             turn = take_turn(study, space, how, held)
             done, batch = turn.done, turn.batch
-            saved = [(state, race) for state, race in unfinished(directory) if not race.left & held]
+            saved = [(state, race) for state, race in accounts(directory) if not race.left & held]
             claim = claims.take(directory, list(batch)) if batch else None
             if turn.over:
                 claims.tidy(directory, {trial.user_attrs.get(HASH, "") for trial in done})
@@ -76,9 +73,9 @@ def run_search(
             if turn.elsewhere:  # should that process end, its trials are asked for here
                 time.sleep(POLL_SECONDS)
                 continue
-            known |= {row["hash"]: row for row in book.refresh()}
-            fresh = [config for run, (config, _) in batch.items() if not known.get(run, {}).keys() & OUTCOMES]
-            _tell_rows(study, batch, [known[run] for run in batch.keys() - {c.hash for c in fresh}], cost=0.0)
+            _learn(known, book.refresh())
+            fresh = [config for run, (config, _) in batch.items() if not _tells(study, known.get(run, {}))]
+            _tell_rows(study, batch, [known[run] for run in batch.keys() - {c.hash for c in fresh}])
             while fresh and claim:
                 members, own = _saved(study, saved, fresh, claim) or (plan(fresh, device, limits=limits)[0], claim)
                 ended = {config.hash for config in members}
@@ -133,8 +130,8 @@ def _train(
     stopping: Callable[[], bool],
 ) -> Iterator[Event]:
     steps = members[0].training.steps
-    options: dict[str, Any] = {"rungs": rungs, "state": claim.state, "stopping": stopping}
-    for event in attempted(members, device, lambda: train_ensemble(members, device, **options)):
+    options: dict[str, Any] = {"rungs": rungs, "near": by(study) == "near", "state": claim.state, "stopping": stopping}
+    for event in attempted(members, device, lambda: train_ensemble(members, device, **options), claim.state):
         if isinstance(event, Rung):
             for run, accuracy in event.accuracy.items():
                 for trial in batch[run][1] if run in batch else ():
@@ -146,8 +143,10 @@ def _train(
             continue
         if isinstance(event, Ended):
             rows = [_discreet(row) for row in event.rows if row["hash"] in batch]  # a failure's are of pruned ones too
+            for row in rows:  # first: killed in between, the search finds the rows, and that it paid for them
+                batch[row["hash"]][1][0].set_user_attr(COST, 1.0)
             Results(results).append(rows)  # a book of its own: the search's own is to find them new
-            _tell_rows(study, batch, rows, cost=1.0)
+            _tell_rows(study, batch, rows)
         if isinstance(event, Ended | TooLarge):
             claim.forget()
         yield event
@@ -164,22 +163,37 @@ def _discreet(row: dict[str, Any]) -> dict[str, Any]:
     return row | {"provenance": made | {"command": hidden(made["command"])}}
 
 
-def _tell_rows(study: optuna.Study, batch: Batch, rows: Sequence[Mapping[str, Any]], cost: float) -> None:
-    """What results say; a run that came to nothing has an accuracy of 0, for the sampler to learn from."""
-    near = by(study) == "near"
+def _learn(known: dict[str, Mapping[str, Any]], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Note what a results file says, as whoever reads it does: a later failure does not outrank figures."""
     for row in rows:
-        scored = "scores" in row
-        facts = {MATCH: row["scores"]["match"]} if scored else {FAILED: row["failed"]}
-        sought = near_of(row) if near else None
-        value = 0.0 if not scored else row["validation"] if sought is None else sought
-        _end(study, batch[row["hash"]][1], value, TrialState.COMPLETE, {COST: cost} | facts)
+        if supersedes(row, known.get(row["hash"])):
+            known[row["hash"]] = row
+
+
+def _sought(study: optuna.Study, row: Mapping[str, Any]) -> float | None:
+    """What a search goes by: exact or near answers to held-out inputs; None where a row does not have it."""
+    return near_of(row) if by(study) == "near" else row.get("validation")
+
+
+def _tells(study: optuna.Study, row: Mapping[str, Any]) -> bool:
+    """Whether a row, perhaps of an earlier version, says how a run ended."""
+    return "failed" in row or _sought(study, row) is not None
+
+
+def _tell_rows(study: optuna.Study, batch: Batch, rows: Sequence[Mapping[str, Any]]) -> None:
+    """What results say; a run that came to nothing has an accuracy of 0, for the sampler to learn from."""
+    for row in rows:
+        facts = {FAILED: row["failed"]} if "failed" in row else {MATCH: row["scores"]["match"]}
+        value = 0.0 if "failed" in row else _sought(study, row)
+        _end(study, batch[row["hash"]][1], value, TrialState.COMPLETE, facts)
 
 
 def _end(
     study: optuna.Study, trials: Sequence[Trial], value: float | None, state: TrialState, facts: Mapping[str, Any]
 ) -> None:
-    """End the trials of one run, which the first of them pays for."""
+    """End the trials of one run, which the first of them pays for; one that was trained before costs nothing."""
     for number, trial in enumerate(trials):
-        for name, fact in (dict(facts) | ({COST: 0.0} if number else {})).items():
+        cost = 0.0 if number else facts.get(COST, trial.user_attrs.get(COST, 0.0))
+        for name, fact in (dict(facts) | {COST: cost}).items():
             trial.set_user_attr(name, fact)
         study.tell(trial, value, state=state)

@@ -18,9 +18,9 @@ import torch
 from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments.origin import provenance
-from auxmod.experiments.own_data import load_data, resolved
+from auxmod.experiments.own_data import load_data, resolved, with_digest
 from auxmod.experiments.store import Run
-from auxmod.files import STATE
+from auxmod.files import RESULT, STATE
 from auxmod.learning.checkpoint import load_state, save_model, save_state
 from auxmod.learning.engine import Ensemble, Finished, Progress
 from auxmod.learning.memory import check_fits, clean_up
@@ -73,6 +73,8 @@ def _train(
         load_state(run.path / STATE, ensemble)
     saved = int(ensemble.step_number)
     run.rewind(saved)
+    if "failed" in (run.outcome or {}):
+        (run.path / RESULT).unlink()  # it goes on, and has not failed yet
     if saved == ensemble.steps:  # it may have been stopped between the two files
         save_model(run.path, ensemble.encoder, 0, config)
 
@@ -91,7 +93,7 @@ def _train(
             if event.dead[0] is not None:
                 kept = f"the checkpoint of step {saved:,} is kept in {run.path}"
                 step = event.dead[0] + 1
-                error = DivergedError(_divergence(step, kept if saved else "no checkpoint had been written yet"))
+                error = DivergedError(divergence(step, kept if saved else "no checkpoint had been written yet"))
                 error.step = step
                 run.finish({"failed": str(error)})
                 raise error
@@ -125,7 +127,7 @@ def train(
     require(
         config is None or (preset is None and not settings), "Give a RunConfig, or a preset and settings, not both."
     )
-    config, chosen = config or resolved(settings, preset), resolve_device(device)
+    config, chosen = with_digest(config) if config else resolved(settings, preset), resolve_device(device)
     with contextlib.ExitStack() as stack:
         place = Path(out) if out else Path(stack.enter_context(tempfile.TemporaryDirectory())) / "run"
         run = create_run(place, config, chosen)
@@ -133,7 +135,7 @@ def train(
             for _ in train_run(run, chosen, checkpoint_every=1000 if out else config.training.steps + 1):
                 pass
         except DivergedError as error:
-            raise error if out else DivergedError(_divergence(error.step)) from None  # what is kept goes with the run
+            raise error if out else DivergedError(divergence(error.step)) from None  # what is kept goes with the run
         return load(place, device)
 
 
@@ -148,7 +150,8 @@ def curve_point(event: Progress, member: int) -> dict[str, Any]:
     return point
 
 
-def _divergence(step: int, kept: str = "") -> str:
+def divergence(step: int, kept: str = "") -> str:
+    """What is said of a run that came to nothing, and of what is left of it."""
     kept = f"; {kept}" if kept else ""
     return f"The loss stopped being finite at step {step:,}{kept}. Try a smaller --lr or --clip 1."
 

@@ -63,9 +63,10 @@ class Space:
 
     @property
     def by(self) -> str:
-        """Which held-out answers count, exact or near ones; where q is searched too, exact ones."""
-        q = self.fixed.get("q", 0)
-        return "near" if is_int(q) and by_near([q]) else "match"
+        """Which held-out answers count, exact ones or, where every q is large, near ones."""
+        q = self.searched.get("q", [self.fixed.get("q")])
+        moduli = [int(q.low)] if isinstance(q, Interval) else q
+        return "near" if all(map(is_int, moduli)) and by_near(moduli) else "match"
 
     @property
     def name(self) -> str:

@@ -144,7 +144,8 @@ def _attempt(queue: Queue, claim: claims.Claim, stopping: Callable[[], bool], ev
     """Train a claimed ensemble; one too large for the memory is given back, to come again in halves."""
     configs = [queue.cells[run] for run in claim.members]
     options: dict[str, Any] = {"state": claim.state, "checkpoint_every": every, "stopping": stopping}
-    for event in attempted(configs, queue.device, lambda: train_ensemble(configs, queue.device, **options)):
+    device = queue.device
+    for event in attempted(configs, device, lambda: train_ensemble(configs, device, **options), claim.state):
         if isinstance(event, Ended):
             queue.finish(claim, event.rows)
         if isinstance(event, TooLarge):

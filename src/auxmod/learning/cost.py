@@ -103,8 +103,8 @@ def widths(config: RunConfig) -> tuple[int, int]:
 
 
 def _ends_early(config: RunConfig) -> bool:
-    """Whether the last block is computed for one position alone."""
-    return config.model.reads_first and not config.model.dropout
+    """Whether the last block is surely computed for one position alone; on a GPU, with post-norm, it is for all."""
+    return config.model.reads_first and config.model.norm == "pre" and not config.model.dropout
 
 
 def _positions(config: RunConfig) -> int:

@@ -1,8 +1,8 @@
 """Triton kernels of the fused trunk, each a launch function with its plain PyTorch meaning in one line.
 
-Only `fused` imports this file, and only where Triton is there. Tensors are contiguous (E members, R rows = B·N,
-columns) unless said; the small parameters (norms, biases) are float32 views (E, columns) whose members lie a
-fixed stride apart. Reductions over rows go through partial sums, never atomics: the same bits every time.
+Only `fused` and `attention` import this file, and only where Triton is there. Tensors are contiguous (E members, R
+rows = B·N, columns) unless said; the small parameters (norms, biases) are float32 views (E, columns) whose members
+lie a fixed stride apart. Reductions over rows go through partial sums, never atomics: the same bits every time.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def add_norm(
     h = None if gain is None else torch.empty_like(x, dtype=dtype)
     stream = torch.empty_like(x) if post else x_out
     known = gain if gain is not None else y_bias
-    rows = max(1, 4096 // D)
+    rows = norm_rows(D)
     _add_norm[(triton.cdiv(R, rows), E)](
         x, y, y_bias, gain, shift, x_out, h, stream, R=R, stride=0 if known is None else known.stride(0), D=D,
         ROWS=rows, eps=EPSILON, **masks.arguments(dropout, site, x), ADD=y is not None, ADD_BIAS=y_bias is not None,
@@ -177,7 +177,7 @@ def thin(x: Tensor, dropout: Dropout, site: int) -> Tensor:
 
 
 def norm_rows(D: int) -> int:
-    """Rows that one program of :func:`norm_backward` holds at once."""
+    """Rows that one program of :func:`add_norm` or :func:`norm_backward` holds at once."""
     return max(1, 4096 // D)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import time
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,11 +18,31 @@ from auxmod.learning.precision import resolve_device, resolve_precision, trunk_d
 
 
 def free_bytes(device: torch.device) -> int:
-    """Memory that is free on the device now; all of the machine's, where the system does not say."""
+    """Memory that can be had on the device now; all of the machine's, where the system does not say."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    pages = "SC_AVPHYS_PAGES" if "SC_AVPHYS_PAGES" in os.sysconf_names else "SC_PHYS_PAGES"
-    return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
+    try:
+        machine = 1024 * _named(MEMINFO)["MemAvailable:"]  # with what only caches files, which is given up when asked
+    except (OSError, KeyError, ValueError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(machine, _allowed(machine))
+
+
+MEMINFO, GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
+
+
+def _allowed(otherwise: int) -> int:
+    """What a container's limit leaves, where there is one."""
+    try:
+        limit, used = (int((GROUP / name).read_text()) for name in ("memory.max", "memory.current"))
+        return max(0, limit - used + _named(GROUP / "memory.stat")["file"])
+    except (OSError, KeyError, ValueError):  # no limit is the word max
+        return otherwise
+
+
+def _named(path: Path) -> dict[str, int]:
+    """The numbers of a file whose lines begin with a name and a number."""
+    return {words[0]: int(words[1]) for line in path.read_text().splitlines() if len(words := line.split()) > 1}
 
 
 def clean_up(device: torch.device) -> None:

@@ -2,9 +2,9 @@
 
 Where asked, `muon` steps the matrices instead.
 
-All parameters of an ensemble lie in one buffer (E, P), and so do their gradients and moments; an update is then
-a handful of elementwise operations, whatever the number of layers. A member whose gradient is not finite skips
-the step; what is per member is a scalar, so nothing here branches and all of it can be captured.
+All parameters of an ensemble lie in one buffer (E, P), and so do their moments, their gradients in two; an update
+is then a handful of elementwise operations, whatever the number of layers. A member whose gradient is not finite
+skips the step; what is per member is a scalar, so nothing here branches and all of it can be captured.
 """
 
 from __future__ import annotations

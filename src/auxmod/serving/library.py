@@ -20,7 +20,6 @@ from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments import catalogue, claims
 from auxmod.experiments.catalogue import Entry
-from auxmod.experiments.store import Run
 from auxmod.files import CONFIG, METRICS, MODEL, PROVENANCE, RESULT, read_json, sha256
 
 REST, SHARE = 1.0, 0.01
@@ -137,10 +136,8 @@ class Library:
 
     def _item(self, entry: Entry) -> Item:
         """A run directory, or a row of a results file."""
-        if entry.path.is_dir():
-            model = entry.path if (entry.path / MODEL).is_file() else None
-            return self._made(entry, Run(entry.path).curve(), model)
-        return self._made(entry, entry.row.get("curve", []))
+        has_model = entry.path.is_dir() and (entry.path / MODEL).is_file()
+        return self._made(entry, entry.row.get("curve", []), entry.path if has_model else None)
 
     def _made(self, entry: Entry, points: list[dict[str, Any]], model: Path | None = None) -> Item:
         name, run, summary = self._name(entry.path), entry.row["hash"], entry.summary

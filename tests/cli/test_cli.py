@@ -266,6 +266,8 @@ def test_a_file_is_read_by_train_as_by_sweep(cli: Cli, capsys: pytest.CaptureFix
     config = json.loads(cli("train", "--config", "run.toml", "--dry-run", "--json"))["config"]
     assert (config["problem"]["q"], config["training"]["samples"], config["method"]["moduli"]) == (31, 100_000, [1, 2])
     assert config["seed"] == 9007199254740993  # every digit of it
+    shown = json.loads(cli("train", "--n", "8", "--q", "31", "--moduli", "1,1K", "--dry-run", "--json"))
+    assert shown["config"]["method"]["moduli"] == [1, 1000]
     Path("run.toml").write_text('n = "8,16"\n')
     assert main(["train", "--config", "run.toml", "--dry-run"]) == 2
     assert "--n is '8,16', but must be a whole number" in capsys.readouterr().err

@@ -313,7 +313,7 @@ def test_what_was_saved_is_kept_where_memory_is_short_of_it_later(
             short_of_memory(patch, 0)
         else:
             patch.setattr("auxmod.learning.memory.free_bytes", lambda device: 1000)
-        with pytest.raises(UserError, match=r"saved in .*, do not fit into the memory that is free now: free some and"):
+        with pytest.raises(UserError, match=r"saved in .* does not fit into the memory that is free now: free some"):
             finish(cells, results)
     assert not read_results(results)
     (begun,) = (event for event in finish(cells, results) if isinstance(event, Started))

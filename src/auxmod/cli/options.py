@@ -181,8 +181,8 @@ def _one(name: str, value: Any) -> Any:
 
 
 def numbers(text: str, flag: str) -> tuple[float, ...]:
-    """1,2,4 → (1.0, 2.0, 4.0)."""
-    values = [number(part.strip()) for part in text.split(",")]
+    """1,2,4K → (1.0, 2.0, 4000.0)."""
+    values = [number(longhand(part.strip())) for part in text.split(",")]
     require(None not in values, f"{flag} is {text!r}, but must be numbers with commas between, such as 1,2,4.")
     return tuple(v for v in values if v is not None)
 

@@ -202,8 +202,8 @@ def attempted(
         except RuntimeError as error:
             full, reason = _out_of_memory(error), _reason(error)
     if full and begun:
-        saved = f"{len(configs)} cells, saved in {state}, do not fit into the memory that is free now"
-        raise ShortError(f"{saved}: free some and give the same command again, or delete that file to start them over.")
+        short = f"The ensemble saved in {state} does not fit into the memory that is free now"
+        raise ShortError(f"{short}: free some and give the same command again, or delete that file to start it over.")
     if full and len(configs) > 1:
         half = len(configs) // 2
         yield TooLarge(f"{len(configs)} members at once do not fit into the memory: on with {half} at a time.", half)

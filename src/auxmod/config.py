@@ -194,7 +194,7 @@ class Training(Checked):
     """How it is learned; the defaults are the paper's."""
 
     samples: int = 100_000
-    """Distinct training inputs, drawn from the seed and reused each epoch."""
+    """Training inputs, each drawn anew from the seed, and reused each epoch."""
     data: str = ""
     """A .npz file with an array x to train on in place of drawn inputs; --samples is then its length."""
     data_sha256: str = ""

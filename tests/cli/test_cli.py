@@ -193,6 +193,8 @@ def test_predict_from_anywhere_is_the_models_answer(
     np.savez("rows.npz", x=ROWS)
     assert json.loads(cli("predict", trained, "--file", "rows.csv", "--json")) == expected
     assert json.loads(cli("predict", trained, "--file", "rows.npz", "--json")) == expected
+    Path("excel.csv").write_text(text, encoding="utf-8-sig")
+    assert json.loads(cli("predict", trained, "--file", "excel.csv", "--json")) == expected
     monkeypatch.setattr("sys.stdin", io.StringIO(text.replace(",", " ")))
     assert json.loads(cli("predict", trained, "--json")) == expected
     one = json.loads(cli("predict", trained, *ROWS[0], "--json"))

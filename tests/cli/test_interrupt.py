@@ -58,10 +58,12 @@ def test_killed_at_a_random_moment_it_goes_on_to_the_same_files(
     assert resume(tmp_path / "run") == uninterrupted
 
 
-@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupted_it_saves_exits_with_130_and_goes_on(
     asked: signal.Signals, tmp_path: Path, uninterrupted: dict[str, bytes]
 ) -> None:
+    if signal.getsignal(asked) == signal.SIG_IGN:
+        pytest.skip("These tests run under nohup.")
     process = started(tmp_path / "run", points=20)
     os.kill(process.pid, asked)
     out, error = process.communicate(timeout=60)
@@ -73,6 +75,21 @@ def test_interrupted_it_saves_exits_with_130_and_goes_on(
     last = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])
     assert last["step"] == stopped >= 20
     assert resume(tmp_path / "run") == uninterrupted
+    made = json.loads((tmp_path / "run" / "provenance.json").read_text())
+    assert " --epochs 100 " in made["begun"]["command"]
+
+
+def test_where_nobody_reads_the_progress_it_goes_on_to_the_end(tmp_path: Path, uninterrupted: dict[str, bytes]) -> None:
+    read, write = os.pipe()
+    command = [sys.executable, "-m", "auxmod", *LONG, "--out", str(tmp_path / "run")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=write, text=True)
+    os.close(write)
+    assert os.read(read, 1)
+    os.close(read)
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert "match" in out
+    assert {name: (tmp_path / "run" / name).read_bytes() for name in SAME} == uninterrupted
 
 
 def test_interrupted_while_measuring_it_keeps_the_model_and_goes_on(

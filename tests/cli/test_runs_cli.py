@@ -1,5 +1,6 @@
 """`auxmod runs`: what is in a store, listed, shown, compared; and removed only where it is a run."""
 
+import io
 import json
 import sys
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from auxmod.cli import main
+from auxmod.cli import display, main
 from auxmod.experiments import catalogue
 from auxmod.experiments.store import Results, Run, result_row
 from tiny import tiny
@@ -39,6 +40,13 @@ def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str
     assert main(["runs", "list", *arguments, "--json"]) == 0
     found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
     return found
+
+
+def test_a_dumb_terminal_is_told_every_column() -> None:
+    out, words = io.StringIO(), [f"word{number:03}" for number in range(20)]
+    made = display.table("many", words, [words])
+    display._Console(file=out, force_terminal=True, _environ={"TERM": "dumb"}).print(made)
+    assert all(out.getvalue().count(word) == 2 for word in words)
 
 
 @pytest.mark.usefixtures("store")
@@ -197,6 +205,7 @@ def test_asked_it_does_what_is_answered(
         (["show", ""], "may be any of"),
         (["list", "none"], "There is no store none"),
         (["list", "runs/other.jsonl"], "Line 1 of runs/other.jsonl is not a result"),
+        (["compare", "--where", "method=none"], "No run in runs is as --where 'method=none' asks."),
         (["list", "--where", "method"], "--where is 'method', but must be conditions"),
         (["list", "--where", "colour=red"], "There is no 'colour' to choose by"),
         (["list", "--where", "n=999,colour=red"], "There is no 'colour' to choose by"),

@@ -394,6 +394,20 @@ def test_a_choice_that_lost_seeds_says_so(capsys: pytest.CaptureFixture[str]) ->
     assert "seeds failed" not in capsys.readouterr().out
 
 
+def test_a_grid_of_which_nothing_came_is_told_to_a_program_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    axes = [*flags(lr="1e30", epochs="1", method="aux"), "--k", "3:4", "--r", "0.2"]
+    assert main(["grid", *axes, "--results", str(tmp_path / "my r.jsonl"), "--json"]) == 1
+    said = capsys.readouterr()
+    told = json.loads(said.out)
+    assert (told["failed"], told["best"], len(told["cells"])) == (2, None, 2)
+    assert "Every cell of the grid failed" in said.err
+    sweep = ["sweep", *flags(epochs="1"), "--results", str(tmp_path / "my r.jsonl"), "--quiet"]
+    assert main(sweep) == 0
+    assert f"auxmod runs list '{tmp_path}/my r.jsonl' --sort match" in capsys.readouterr().out
+
+
 def test_of_a_large_q_where_nothing_is_exact_the_nearest_is_chosen(capsys: pytest.CaptureFixture[str]) -> None:
     configs = [tiny(q=974_269, k=k, r=0.2) for k in (3, 4, 5)]
 

@@ -111,6 +111,17 @@ def test_a_model_is_not_saved_over_a_run(model: auxmod.TrainedModel, tmp_path: P
     assert (tmp_path / "model.safetensors").read_bytes() == b"the run's own"
 
 
+def test_a_model_is_not_saved_over_what_is_not_ours(model: auxmod.TrainedModel, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"mine": 1}')
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(UserError, match=r"has a config.json that is not auxmod's: choose another directory"):
+        model.save_pretrained(tmp_path)
+    with pytest.raises(UserError, match=r"file cannot be written .*: choose another directory"):
+        model.save_pretrained(tmp_path / "file")
+    kept = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert kept == {"config.json": '{"mine": 1}', "file": "mine"}
+
+
 def test_evaluation_agrees_with_prediction(model: auxmod.TrainedModel) -> None:
     scores = model.evaluate(2000)
     random = np.random.default_rng(1).integers(0, 7, (4000, 4))

@@ -52,13 +52,11 @@ def bench(
     options = {"plain": plain, "only_steps": only_steps}
     result = library.run(cases, chosen, **options, tell=lambda what: progress.print(f"measuring {what} …"))
     result["settings"] = settings
+    (print_json if json else _show)(result)  # first: what cannot be written has been seen
     if out:
         write_named(out, json_bytes(result))
     if plot:
         looks.save(bench_figure.figure(result), plot, flag="--plot")
-    if json:
-        return print_json(result)
-    _show(result)
 
 
 def _show(result: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -118,11 +119,11 @@ def _show(runs: dict[str, Run], rows: list[dict[str, Any]], place: Path) -> None
 
 
 def _next_commands(place: Path, config: RunConfig) -> list[tuple[str, str]]:
-    n, q = config.problem.n, config.problem.q
+    n, q, kept = config.problem.n, config.problem.q, shlex.quote(str(place))
     numbers = " ".join(str(i * (q - 1) // (n - 1)) for i in range(n))
     return [
-        (f"auxmod predict {place}/aux {numbers}", "ask it"),
-        (f"auxmod eval {place}/sparse --by zeros --distribution sparse", "the covariate shift, made visible"),
+        (f"auxmod predict {kept}/aux {numbers}", "ask it"),
+        (f"auxmod eval {kept}/sparse --by zeros --distribution sparse", "the covariate shift, made visible"),
         ("auxmod train --preset demo --method auto", "our own: no K and r to choose"),
     ]
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
+import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from rich.console import Console, Group
+from rich.console import Console, ConsoleDimensions, Group
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -33,14 +35,19 @@ class _Console(Console):
         """A table is never made narrower than it says: a terminal may break its lines, but no figure is cut."""
         parts = [part for each in objects for part in (each.renderables if isinstance(each, Group) else [each])]
         least = max((part.min_width or 0 for part in parts if isinstance(part, Table)), default=0)
-        own, self.width = self.width, max(self.width, least)
+        own = self._width, self._height
+        self.size = ConsoleDimensions(max(self.width, least), self.height)  # a dumb terminal heeds no width alone
         try:
             super().print(*objects, **options)
         finally:
-            self.width = own
+            self._width, self._height = own
 
     def on_broken_pipe(self) -> None:
-        raise BrokenPipeError  # for `main` to end on; rich itself would exit with 1
+        """Where nobody reads the results, `main` ends; where nobody reads the progress, the work goes on unwatched."""
+        if not self.stderr:
+            raise BrokenPipeError  # rich itself would exit with 1
+        with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stderr.fileno())
 
 
 def console(stderr: bool = False) -> Console:

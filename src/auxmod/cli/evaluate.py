@@ -126,7 +126,8 @@ def _rows(file: Path | None, problem: Problem) -> Any:
     if file is not None and file.suffix == ".npz":
         return read_npz(file, problem)
     try:
-        return parse_rows((sys.stdin.read() if file is None else file.read_text()).splitlines(), problem)
+        text = sys.stdin.read() if file is None else file.read_text(encoding="utf-8")
+        return parse_rows(text.removeprefix("\ufeff").splitlines(), problem)  # which spreadsheets write in front
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"The rows cannot be read ({error}).") from None
 

@@ -57,6 +57,8 @@ def grid(
     found = summary(configs, common.run(configs))
     if not common.json:
         show(found)
+    elif found["best"] is None:
+        print_json(found)
     require_choice(found)
     made = _train_longer(found["best"], longer, out, common) if longer else None
     if common.json:

@@ -90,7 +90,8 @@ def rm(
     """
     chosen = [_removable(path) for path in {os.path.abspath(path): path for path in runs}.values()]
     if not yes:
-        require(sys.stdin.isatty(), f"This deletes {len(chosen)} runs for good: add --yes to do so.")
+        many = f"{len(chosen)} run{'s' * (len(chosen) > 1)}"
+        require(sys.stdin.isatty(), f"This deletes {many} for good: add --yes to do so.")
         names = ", ".join(str(run.path) for run in chosen)
         if input(f"Delete {names} for good? [y/N] ").strip().lower() not in ("y", "yes"):
             return console().print("Nothing was deleted.")
@@ -139,6 +140,7 @@ def compare(
     )
     entries = [catalogue.lookup(store, name) for name in names] if names else _chosen(store, where, "match", False)
     entries = list({(entry.path.resolve(), catalogue.by_hash(entry)): entry for entry in entries}.values())
+    require(bool(entries), f"No run in {store} is as --where {where!r} asks.")
     drawn = [entry for entry in entries if entry.curve()]
     require(bool(drawn), "None of these runs has a learning curve yet: there is nothing to compare.")
     curves = dict(zip(catalogue.labels(drawn), (entry.curve() for entry in drawn), strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,8 +150,9 @@ def sweep(
     if common.json:
         print_json({"results": str(common.results), "cells": len(rows), "failed": len(failed), "rows": rows})
     else:
-        shown = f"auxmod runs list {common.results} --sort match"
-        console().print(f"{len(rows) - len(failed)} of {len(rows)} cells are done: {shown}", markup=False)
+        shown = f"auxmod runs list {shlex.quote(str(common.results))} --sort match"
+        told = f"{len(rows) - len(failed)} of {len(rows)} cells are done: {shown}"
+        console().print(told, markup=False, soft_wrap=True)
     if failed:
         raise RuntimeError(f"{len(failed)} of {len(rows)} cells failed: --retry-failed tries them again.")
 

@@ -84,7 +84,8 @@ def _resumed(out: Path | None, said: dict[str, Any]) -> Run:
     require(run.result is None, f"{out} is a finished run: there is nothing to resume.")
     require(
         (out / STATE).exists() or not (out / MODEL).exists(),
-        f"{out} holds a model but no training state to go on from: training it anew would overwrite it.",
+        f"{out} holds a model but no training state to go on from: delete {MODEL} too to start over, or choose another "
+        "--out.",
     )
     return run
 

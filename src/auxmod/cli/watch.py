@@ -39,9 +39,11 @@ class Stop:
 
 @contextlib.contextmanager
 def stop_when_asked() -> Iterator[Stop]:
-    """A Ctrl-C, or the SIGTERM of a batch system, is only noted meanwhile, for the training to save first."""
-    stop = Stop()
-    before = {number: signal.signal(number, stop.press) for number in (signal.SIGINT, signal.SIGTERM)}
+    """A Ctrl-C, the SIGTERM of a batch system or a closed terminal is only noted meanwhile: training saves first."""
+    stop, heeded = Stop(), [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # which nohup sets
+        heeded.append(signal.SIGHUP)
+    before = {number: signal.signal(number, stop.press) for number in heeded}
     try:
         yield stop
     finally:
@@ -92,8 +94,9 @@ class Watch(Live):
         self.running, self.at = event, event.step
         self.work, self.best = float(sum(map(work, event.configs))), ""
         first = event.configs[0]
+        many = f"{len(event.configs)} cell{'s' * (len(event.configs) > 1)}"
         self._say(
-            f"{len(event.configs)} cells of N = {first.problem.n}, {first.model.embedding}, "
+            f"{many} of N = {first.problem.n}, {first.model.embedding}, "
             f"{first.training.samples:,} samples: steps {event.step:,} to {event.steps:,}."
         )
         self.bars.update(self.tasks["steps"], total=event.steps, completed=event.step, status="")

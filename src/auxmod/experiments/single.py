@@ -67,7 +67,9 @@ def _train(
     run: Run, device: torch.device, resume: bool, checkpoint_every: int, stopping: Callable[[], bool]
 ) -> Iterator[Progress | Finished]:
     config = run.config
-    began, before = time.monotonic(), run.provenance.get("seconds", 0.0) if resume else 0.0
+    began, earlier = time.monotonic(), run.provenance if resume else {}
+    before = earlier.get("seconds", 0.0)
+    begun = {"begun": earlier.get("begun", earlier)} if earlier else {}  # by what command, where and with what
     ensemble = Ensemble([config], device, load_data([config]))
     if resume and (run.path / STATE).exists():
         load_state(run.path / STATE, ensemble)
@@ -80,7 +82,7 @@ def _train(
 
     def record() -> None:
         seconds = before + time.monotonic() - began
-        run.record(provenance(device=device_name(device), precision=ensemble.precision, seconds=seconds))
+        run.record(provenance(device=device_name(device), precision=ensemble.precision, seconds=seconds) | begun)
 
     def save() -> None:
         save_state(run.path / STATE, ensemble)  # first: a model without its state could not be gone on from

@@ -54,16 +54,29 @@ def holds_training(directory: Path) -> bool:
     return any((directory / name).exists() for name in (METRICS, RESULT, STATE))
 
 
+def check_own(directory: Path) -> None:
+    """Refuse a directory whose `config.json` is another program's, and would be overwritten."""
+    if (directory / CONFIG).exists():
+        try:
+            _config(directory)
+        except UserError:
+            raise UserError(f"{directory} has a {CONFIG} that is not auxmod's: choose another directory.") from None
+
+
+def _config(directory: Path) -> RunConfig:
+    path = directory / CONFIG
+    try:
+        return RunConfig.from_dict(unsealed(read_json(path), "It"))
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+
+
 def load_model(directory: Path, device: torch.device) -> tuple[Encoder, RunConfig]:
     """Read a model back as an ensemble of one."""
     apart = "Cells of sweep, grid and search keep their figures alone, no model: auxmod train makes a run of one."
     require(directory.is_dir(), f"{directory} is not a run: there is no such directory. {apart}")
-    path = directory / CONFIG
-    require(path.is_file(), f"{directory} is not a run: it has no {CONFIG}.")
-    try:
-        config = RunConfig.from_dict(unsealed(read_json(path), "It"))
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
+    require((directory / CONFIG).is_file(), f"{directory} is not a run: it has no {CONFIG}.")
+    config = _config(directory)
     tensors = _read(directory / MODEL, config.hash, "make the model anew, or take it from where it came from")
     sentence = f"{directory / MODEL} does not hold the model that {CONFIG} describes: restore either."
     require(config.model.layers <= len(tensors), sentence)  # else even an empty model might be too large to make
@@ -127,7 +140,7 @@ def _write(path: Path, tensors: dict[str, Tensor], run: str) -> None:
 
 
 def _read(path: Path, run: str, remedy: str) -> dict[str, Tensor]:
-    require(path.is_file(), f"There is no {path.name} in {path.parent}: the run has not saved one yet.")
+    require(path.is_file(), f"There is no {path.name} in {path.parent}: the run has saved none.")
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}

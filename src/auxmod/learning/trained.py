@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from auxmod.config import RunConfig
 from auxmod.errors import require
-from auxmod.learning.checkpoint import holds_training, load_model, save_model
+from auxmod.files import user_named
+from auxmod.learning.checkpoint import check_own, holds_training, load_model, save_model
 from auxmod.learning.evaluation import averaged, chunks, evaluate, rows_at_once
 from auxmod.learning.model import Encoder
 from auxmod.learning.objective import Objective
@@ -75,7 +76,10 @@ class TrainedModel(nn.Module):
         place = Path(directory)
         sentence = f"{place} holds a run, whose model this would overwrite: choose another directory."
         require(not holds_training(place), sentence)
-        save_model(place, self.encoder, 0, self.config)
+        check_own(place)
+        with user_named(place, "directory"):
+            place.mkdir(parents=True, exist_ok=True)
+            save_model(place, self.encoder, 0, self.config)
 
     def to_torch(self) -> PlainModel:
         """The same network as an ordinary `torch.nn.TransformerEncoder` model.

@@ -3,6 +3,7 @@
 import doctest
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -178,3 +179,9 @@ def test_whatever_a_file_says_becomes_a_run_or_a_sentence(said: dict[str, Any], 
     except UserError:
         return
     assert RunConfig.from_dict(run.to_dict()) == run
+
+
+def test_numbers_of_numpys_are_numbers() -> None:
+    own = build(n=np.int64(4), q=np.int32(7), k=np.int8(3), r=np.float64(0.5), seed=np.uint8(2))
+    assert own == build(n=4, q=7, k=3, r=0.5, seed=2)
+    assert type(own.problem.n) is type(own.seed) is int

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from numbers import Integral
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from auxmod.errors import UserError
@@ -48,7 +49,8 @@ def flag(name: str) -> str:
 
 
 def is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    """Whether a value is a whole number, numpy's too."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def number(text: Any) -> float | None:
@@ -101,6 +103,8 @@ def _coerce(name: str, value: Any, kind: Any) -> Any:
         made = _one_form(value)
     elif kind is float and not isinstance(value, bool | str):
         made = number(value)
+    elif kind is int and is_int(value):
+        made = int(value)
     if isinstance(made, kind) and (kind is bool or not isinstance(made, bool)):
         return made
     if kind in _KINDS:

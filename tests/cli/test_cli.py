@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -40,6 +41,18 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("runs") / "run"
     auxmod.train(tiny(), out=path)
     return path
+
+
+def test_a_checkpoint_of_a_run_that_goes_on_is_called_that(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = shutil.copytree(trained, tmp_path / "run")
+    command = ["eval", str(run), "--samples", "100"]
+    assert main(command) == 0
+    assert capsys.readouterr().err == ""
+    (run / "result.json").unlink()
+    assert main(command) == 0
+    assert capsys.readouterr().err == f"{run} has not come to its end: this is its last checkpoint.\n"
 
 
 # -- train ----------------------------------------------------------------------------------------------------

@@ -255,7 +255,7 @@ WRONG = [
     ("grid", ["--then-samples", "5"], "--batch 10 is larger than --samples 5"),
     ("grid", ["--then-samples", "80", "--out", "."], "exists already"),
     ("grid", ["--then-samples", "80", "--out", "empty.toml/longer"], "but 'empty.toml' is a file: choose another"),
-    ("grid", ["--method", "naive"], "--k and --r belong to --method aux"),
+    ("grid", ["--method", "naive"], "A grid is of K and r, which --method aux has, and"),
     ("grid", ["--moduli", "1,2"], "--k and --r belong to --method aux, not to 'custom'"),
 ]
 

@@ -15,7 +15,7 @@ from auxmod.cli.train import scores_table
 from auxmod.config import TAUS, Distribution, Fill, Problem
 from auxmod.errors import UserError, require
 from auxmod.experiments.presets import with_preset
-from auxmod.files import check_free, write_named
+from auxmod.files import RESULT, STATE, check_free, write_named
 from auxmod.settings import build
 
 _ASKS = "Ask each question so many ways, of shifted inputs, and average: slower, and more exact."
@@ -49,6 +49,8 @@ def evaluate(
     from auxmod.learning.trained import load
 
     model = load(run, device)
+    if (run / STATE).exists() and not (run / RESULT).exists():
+        console(stderr=True).print(f"{run} has not come to its end: this is its last checkpoint.", markup=False)
     scores = model.evaluate(samples, distribution=distribution, fill=fill, taus=taus, asks=asks)
     if json:
         return print_json({"run": str(run), "distribution": distribution, "fill": fill, "asks": asks, **scores})

@@ -16,7 +16,7 @@ NEAR = TAUS[0]
 """Near is within so much of q; the learning curves note how many are."""
 
 
-def by_near(moduli: Iterable[float]) -> bool:
+def by_near(moduli: Iterable[int]) -> bool:
     """Whether runs of these q are compared by near answers."""
     return all(q > LARGE_Q for q in moduli)
 

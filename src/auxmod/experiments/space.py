@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, get_origin
 
 from auxmod.checked import flag, is_int, longhand, number
-from auxmod.errors import require
+from auxmod.errors import UserError, require
 from auxmod.experiments.choosing import by_near
 from auxmod.experiments.presets import parsed, with_preset
 from auxmod.experiments.ranges import TYPES, alternatives
@@ -63,10 +63,9 @@ class Space:
 
     @property
     def by(self) -> str:
-        """Which held-out answers count, exact ones or, where every q is large, near ones."""
-        q = self.searched.get("q", [self.fixed.get("q")])
-        moduli = [int(q.low)] if isinstance(q, Interval) else q
-        return "near" if all(map(is_int, moduli)) and by_near(moduli) else "match"
+        """Which held-out answers count, exact ones or, of a large q, near ones."""
+        q = self.fixed.get("q", 0)
+        return "near" if is_int(q) and by_near([q]) else "match"
 
     @property
     def name(self) -> str:
@@ -102,6 +101,8 @@ def parse_space(given: Mapping[str, Any], preset: str | None = None) -> Space:
         parts = {name: parse(name, text) for name, text in free.items()} | parts
     searched = {name: part for name, part in parts.items() if _varies(part)}
     require("seed" not in searched, "--seed has several values, but a trial is one run: give one seed.")
+    for name in searched.keys() & {"n", "q"}:
+        raise UserError(f"{flag(name)} has several values, and a search would choose the easiest: give one problem.")
     require(bool(searched), "Every setting is given one value, so nothing is left to search: give a range or a list.")
     fixed = {name: part[0] for name, part in parts.items() if isinstance(part, list) and len(part) == 1}
     return Space(fixed, {name: _plain(part) for name, part in searched.items()}, preset)

@@ -52,7 +52,7 @@ def test_a_checkpoint_of_a_run_that_goes_on_is_called_that(
     assert capsys.readouterr().err == ""
     (run / "result.json").unlink()
     assert main(command) == 0
-    assert capsys.readouterr().err == f"{run} has not come to its end: this is its last checkpoint.\n"
+    assert capsys.readouterr().err == f"{run} did not come to its end: this is its last checkpoint.\n"
 
 
 # -- train ----------------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """A real process, killed or interrupted while it trains, goes on to the same files."""
 
+import errno
+import io
 import json
 import os
 import random
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from auxmod.cli import main
+from auxmod.cli import display, main
 from tiny import flags
 
 LONG = ["train", *flags("--epochs", "100", "--checkpoint-every", "40")]
@@ -65,7 +67,9 @@ def test_interrupted_it_saves_exits_with_130_and_goes_on(
     if signal.getsignal(asked) == signal.SIG_IGN:
         pytest.skip("These tests run under nohup.")
     process = started(tmp_path / "run", points=20)
-    os.kill(process.pid, asked)
+    for _ in range(1 + (asked == signal.SIGHUP)):  # a terminal that closes may say so twice
+        os.kill(process.pid, asked)
+        time.sleep(0.002)
     out, error = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == ""
@@ -77,6 +81,19 @@ def test_interrupted_it_saves_exits_with_130_and_goes_on(
     assert resume(tmp_path / "run") == uninterrupted
     made = json.loads((tmp_path / "run" / "provenance.json").read_text())
     assert " --epochs 100 " in made["begun"]["command"]
+
+
+def test_a_terminal_that_was_closed_is_not_written_to() -> None:
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.EIO, "Input/output error")
+
+    with pytest.raises(BrokenPipeError):  # on which `main` ends
+        display._Console(file=Closed()).print("a result")
+    watched = display._Console(stderr=True)
+    watched.file = Closed()
+    watched.on_broken_pipe = lambda: None  # type: ignore[method-assign]
+    watched.print("a step")
 
 
 def test_where_nobody_reads_the_progress_it_goes_on_to_the_end(tmp_path: Path, uninterrupted: dict[str, bytes]) -> None:

@@ -30,11 +30,11 @@ def test_what_caches_files_can_be_had_and_a_containers_limit_counts(
     monkeypatch.setattr(memory, "GROUP", tmp_path)
     (tmp_path / "meminfo").write_text("MemTotal:  900 kB\nMemFree:  10 kB\nMemAvailable:  600 kB\nHugePages_Total: 0\n")
     assert memory.free_bytes(CPU) == 600 * 1024
-    for name, text in {"max": "max", "current": "500", "stat": "anon 400\nfile 100\n"}.items():
+    for name, text in {"max": "max", "current": "500", "stat": "anon 400\nfile 100\nshmem 30\n"}.items():
         (tmp_path / f"memory.{name}").write_text(f"{text}\n")
     assert memory.free_bytes(CPU) == 600 * 1024
     (tmp_path / "memory.max").write_text("2000\n")
-    assert memory.free_bytes(CPU) == 2000 - 500 + 100
+    assert memory.free_bytes(CPU) == 2000 - 500 + 100 - 30
     (tmp_path / "memory.max").write_text("300\n")
     assert memory.free_bytes(CPU) == 0
 

@@ -260,11 +260,13 @@ def test_the_choice_is_the_first_k_that_mostly_does_not_wrap_and_the_r_of_equal_
     assert equal > 3
 
 
-@pytest.mark.parametrize(("weights", "words"), [((1.0,), "1 weights for 2 moduli"), ((0.5, 0.4), "sum to 0.9")])
+@pytest.mark.parametrize(
+    ("weights", "words"), [((1.0,), "shorter"), ((0.5, 0.4), "sum to 0.9"), ((0.6, 0.5), "sum to 1.1")]
+)
 def test_each_modulus_needs_its_share_of_the_training(weights: tuple[float, ...], words: str) -> None:
     wraps = functools.partial(theory.expected_label_wraps, 4, 7)
     for quantity in (theory.rho, wraps, functools.partial(theory.rho_exact, 4, 7)):
-        with pytest.raises(UserError, match=words):
+        with pytest.raises(ValueError, match=words):
             quantity((1, 2), weights)
 
 

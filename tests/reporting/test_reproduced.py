@@ -186,6 +186,10 @@ def test_a_paper_whose_initial_weights_are_named_for_each_other_is_seen(tmp_path
     assert weights == "16 of 16, 0.0"
     for other in (named, norms, biases, dropout):
         assert float(other.split(", ")[1]) > 10
+    own = [made_up.row(want.run) for want in recipes.RECIPES["configs"]("paper", (wants.SMALL,))]
+    assert not any(
+        "names" in note for note in tables.build("configs", "paper", results.index(own), [wants.SMALL]).notes
+    )
     notes = tables.build("configs", "paper", results.read(tmp_path)).notes
     assert notes[-1] == (
         "aux, if the paper's two names of initial weights are taken for each other: 16 of 16 within 5 points."

@@ -103,7 +103,7 @@ def test_table_2_has_the_papers_tau_or_those_asked_for() -> None:
     own = tables.build("table2", "paper", results.index([row]))
     assert {c.facts["tau"] for c in own.cells} == {0.05, 0.1}
     assert (cell(own, **at, tau=0.05).ours, cell(own, **at, tau=0.05).paper) == (75.0, 98.0)
-    closer = tables.build("table2", "paper", results.index([row]), taus=(0.01, 0.005))
+    closer = tables.build("table2", "paper", results.index([row]), taus=(0.01, 0.005, 0.01))
     assert list(dict.fromkeys(c.facts["tau"] for c in closer.cells)) == [0.005, 0.01]
     assert [cell(closer, **at, tau=tau).ours for tau in (0.005, 0.01)] == [25.0, 50.0]
     assert [cell(closer, **at, tau=tau).chance for tau in (0.005, 0.01)] == pytest.approx([1.0, 2.0])

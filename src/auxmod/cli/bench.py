@@ -52,11 +52,13 @@ def bench(
     options = {"plain": plain, "only_steps": only_steps}
     result = library.run(cases, chosen, **options, tell=lambda what: progress.print(f"measuring {what} …"))
     result["settings"] = settings
-    (print_json if json else _show)(result)  # first: what cannot be written has been seen
-    if out:
-        write_named(out, json_bytes(result))
-    if plot:
-        looks.save(bench_figure.figure(result), plot, flag="--plot")
+    try:
+        (print_json if json else _show)(result)  # first: what cannot be written has been seen
+    finally:
+        if out:
+            write_named(out, json_bytes(result))
+        if plot:
+            looks.save(bench_figure.figure(result), plot, flag="--plot")
 
 
 def _show(result: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import json
 import os
@@ -41,6 +42,14 @@ class _Console(Console):
             super().print(*objects, **options)
         finally:
             self._width, self._height = own
+
+    def _check_buffer(self) -> None:
+        try:
+            super()._check_buffer()
+        except OSError as error:
+            if error.errno != errno.EIO:  # of a terminal that was closed
+                raise
+            self.on_broken_pipe()
 
     def on_broken_pipe(self) -> None:
         """Where nobody reads the results, `main` ends; where nobody reads the progress, the work goes on unwatched."""

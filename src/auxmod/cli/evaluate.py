@@ -15,7 +15,7 @@ from auxmod.cli.train import scores_table
 from auxmod.config import TAUS, Distribution, Fill, Problem
 from auxmod.errors import UserError, require
 from auxmod.experiments.presets import with_preset
-from auxmod.files import RESULT, STATE, check_free, write_named
+from auxmod.files import STATE, check_free, write_named
 from auxmod.settings import build
 
 _ASKS = "Ask each question so many ways, of shifted inputs, and average: slower, and more exact."
@@ -49,8 +49,7 @@ def evaluate(
     from auxmod.learning.trained import load
 
     model = load(run, device)
-    if (run / STATE).exists() and not (run / RESULT).exists():
-        console(stderr=True).print(f"{run} has not come to its end: this is its last checkpoint.", markup=False)
+    _say_unfinished(run)
     scores = model.evaluate(samples, distribution=distribution, fill=fill, taus=taus, asks=asks)
     if json:
         return print_json({"run": str(run), "distribution": distribution, "fill": fill, "asks": asks, **scores})
@@ -96,6 +95,7 @@ def predict(
     from auxmod.problem.rows import check_rows
 
     model = load(run, device)
+    _say_unfinished(run)
     problem = model.config.problem
     rows, q = check_rows([_whole(numbers)], problem) if numbers else _rows(file, problem), problem.q
     answers = []
@@ -107,6 +107,13 @@ def predict(
         return print_json(answers)
     lines = [(str(a["prediction"]), str(a["truth"]), f"{a['error']:.3f}") for a in answers]
     console().print(titled(f"{run}, sums mod {q}", table("", ("prediction", "truth", "circular error"), lines)))
+
+
+def _say_unfinished(run: Path) -> None:
+    from auxmod.experiments.store import Run
+
+    if (run / STATE).exists() and Run(run).result is None:
+        console(stderr=True).print(f"{run} did not come to its end: this is its last checkpoint.", markup=False)
 
 
 def _check_asks(asks: int) -> None:

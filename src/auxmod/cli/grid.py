@@ -50,7 +50,8 @@ def grid(
     common = common or Common()
     axes = GRID | given_axes(flags, common.config)
     method = axes.get("method", "aux")
-    require(method == "aux", f"A grid is of K and r, which --method aux has, and {method} has not: leave out --method.")
+    own = "," in method or method == "aux"  # several are refused below
+    require(own, f"A grid is of K and r, which --method aux has, and {method} has not: leave out --method.")
     for name, given in axes.items():
         single = name in ("k", "r", "seed") or len(alternatives(name, given)) == 1
         require(single, f"{flag(name)} has several values, but a grid is of --k and --r (and --seed).")

@@ -68,7 +68,11 @@ def show(name: str, /, *, store: Store = STORE, json: Json = False) -> None:
     if figures:
         out.print(mapping("Figures", figures))
     if entry.row.get("provenance"):
-        out.print(mapping("Made with", entry.row["provenance"]))
+        made = dict(entry.row["provenance"])
+        begun = made.pop("begun", None)
+        out.print(mapping("Made with", made))
+        if isinstance(begun, dict):
+            out.print(mapping("Begun with", begun))
     if curve:
         out.print("Held-out match accuracy")
         out.print(line_chart({"held-out accuracy": curve}))

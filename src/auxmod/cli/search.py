@@ -1,4 +1,4 @@
-"""`auxmod search`: Optuna over any settings, in ensembles that drop what lags."""
+"""`auxmod search`: Optuna over the settings of a problem, in ensembles that drop what lags."""
 
 from __future__ import annotations
 

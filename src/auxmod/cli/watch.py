@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Stop:
-    """Whether a stop was asked for. A second time does not wait, nor does the first once all is saved."""
+    """Whether a stop was asked for. A second time does not wait, nor does the first once all is saved.
+
+    A terminal that closes may ask several times, and whoever closed it is not waiting.
+    """
 
     asked: bool = False
     saved: str = ""
@@ -31,10 +34,13 @@ class Stop:
     def __call__(self) -> bool:
         return self.asked
 
+    closed: bool = False
+
     def press(self, number: int, frame: Any) -> None:
-        if self.asked or self.saved:
+        closing = number == signal.SIGHUP or (self.closed and number == signal.SIGTERM)
+        if self.saved or (self.asked and not closing):
             raise KeyboardInterrupt(self.saved)
-        self.asked = True
+        self.asked, self.closed = True, self.closed or closing
 
 
 @contextlib.contextmanager

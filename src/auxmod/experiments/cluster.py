@@ -127,7 +127,9 @@ class Desk:
         free, found = dict(free), list[tuple[str | None, list[RunConfig]]]()
         for results in sorted(self.shared.glob(f"{claims.DIGEST}.jsonl")) if self.shared else []:
             saved = [run for members in claims.unfinished(claims.directory_of(results)) for run in members]
-            begun = dict.fromkeys([*saved, *(row["hash"] for row in read_results(results))])  # some may have ended
+            with contextlib.suppress(UserError, OSError):  # another sweep's may be gone by now
+                saved += [row["hash"] for row in read_results(results)]  # of one in halves, some may have ended
+            begun = dict.fromkeys(saved)
             if begun and all(run in free for run in begun):
                 found.append((results.stem, [free.pop(run) for run in begun]))
         workers = max(1, int(self.ray.cluster_resources().get(self.resource, 1)))

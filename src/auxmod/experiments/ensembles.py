@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -131,13 +131,20 @@ def _part(ensemble: Ensemble, members: list[int]) -> dict[str, Tensor]:
 
 def _restored(state: Path, configs: Sequence[RunConfig], device: torch.device) -> tuple[Race, Ensemble]:
     """An ensemble where it was saved."""
-    race, path, own = read(state), state.with_suffix(LOG), {config.hash: config for config in configs}
-    riding = [own.get(config.hash, config) for config in configs_of(race.riding)]  # a data file may have moved since
+    race, path = read(state), state.with_suffix(LOG)
+    riding = [_found(config, configs) for config in configs_of(race.riding)]
     require(race.left == {c.hash for c in configs}, f"{path} belongs to other runs.")
     require(race.left - race.dead.keys() <= {c.hash for c in riding} <= set(race.members), f"{path} is not whole.")
     ensemble = _made(riding, device)
     restore(state, ensemble, race)
     return race, ensemble
+
+
+def _found(saved: RunConfig, configs: Sequence[RunConfig]) -> RunConfig:
+    """A run as it was saved, with its data, where it has any of its own, from where they are now."""
+    own, now = saved.training, (config.training for config in configs)
+    data = next((each.data for each in now if each.data_sha256 == own.data_sha256), own.data)
+    return replace(saved, training=replace(own, data=data))
 
 
 # -- rows -----------------------------------------------------------------------------------------------------
@@ -189,7 +196,7 @@ def attempted(
 ) -> Iterator[Any]:
     """Pass on what happens to an ensemble in training; where it fails, rows say why, or it is to come in halves.
 
-    One that had its ``state`` saved did fit: where memory is short now, that is a sentence, and no step is lost.
+    One that goes on from its ``state`` did fit: where memory is short of it now, that is a sentence, and no step lost.
     """
     reason = _unfit(configs[0], device) if len(configs) == 1 else None
     full, begun = reason is not None, state.exists()

@@ -83,6 +83,8 @@ def run_search(
                     if isinstance(event, TooLarge):
                         limits[group_of(members[0])] = event.half
                         ended -= batch.keys()  # but for those that were pruned, they come again
+                    if isinstance(event, Ended):
+                        _learn(known, event.rows)
                     yield event
                 fresh = [config for config in fresh if config.hash not in ended]
                 clean_up(device)

@@ -55,12 +55,12 @@ def holds_training(directory: Path) -> bool:
 
 
 def check_own(directory: Path) -> None:
-    """Refuse a directory whose `config.json` is another program's, and would be overwritten."""
+    """Refuse a directory whose `config.json`, perhaps another program's, is not one to overwrite."""
     if (directory / CONFIG).exists():
         try:
             _config(directory)
-        except UserError:
-            raise UserError(f"{directory} has a {CONFIG} that is not auxmod's: choose another directory.") from None
+        except UserError as error:
+            raise UserError(f"{error} It is not overwritten: choose another directory.") from None
 
 
 def _config(directory: Path) -> RunConfig:

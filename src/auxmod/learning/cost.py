@@ -89,7 +89,7 @@ def activation_bytes(config: RunConfig, size: int) -> int:
         inside += 4 * size * m.heads * T + size * (H + 2 * D)
     backward = size * (2 * H + 4 * D) + 4 * D
     ends = 4 * B * (T * inputs * (m.embedding == "angular") + 3 * outputs)
-    if not _ends_early(config):
+    if not _ends_early(config) or m.norm == "post":  # which the fused trunk computes for all
         return B * T * (m.layers * (stream + inside) + backward) + ends
     last = T * (stream // 2 + size * 3 * D) + inside  # of most positions the last block keeps a norm, keys and values
     return B * (T * ((m.layers - 1) * (stream + inside) + backward) + last) + ends
@@ -103,8 +103,8 @@ def widths(config: RunConfig) -> tuple[int, int]:
 
 
 def _ends_early(config: RunConfig) -> bool:
-    """Whether the last block is surely computed for one position alone; on a GPU, with post-norm, it is for all."""
-    return config.model.reads_first and config.model.norm == "pre" and not config.model.dropout
+    """Whether the last block is computed for one position alone."""
+    return config.model.reads_first and not config.model.dropout
 
 
 def _positions(config: RunConfig) -> int:

@@ -35,7 +35,8 @@ def _allowed(otherwise: int) -> int:
     """What a container's limit leaves, where there is one."""
     try:
         limit, used = (int((GROUP / name).read_text()) for name in ("memory.max", "memory.current"))
-        return max(0, limit - used + _named(GROUP / "memory.stat")["file"])
+        stat = _named(GROUP / "memory.stat")
+        return max(0, limit - used + stat["file"] - stat["shmem"])
     except (OSError, KeyError, ValueError):  # no limit is the word max
         return otherwise
 

@@ -121,8 +121,7 @@ def rho(moduli: Moduli, weights: Weights) -> float:
 
 def _shares(moduli: Moduli, weights: Weights) -> list[tuple[int, float]]:
     """Each modulus with its share of the training, all of which the weights must name."""
-    require(len(moduli) == len(weights), f"There are {len(weights)} weights for {len(moduli)} moduli: give one each.")
-    require(abs(sum(weights) - 1) < 1e-6, f"The weights sum to {sum(weights):g}: make them sum to 1.")
+    require(math.isclose(sum(weights), 1, abs_tol=1e-6), f"The weights sum to {sum(weights):g}: make them sum to 1.")
     return list(zip(moduli, weights, strict=True))
 
 

@@ -147,7 +147,7 @@ def _questions(item: str, asked: Iterable[Wanted], taus: Sequence[float]) -> lis
     for want in asked:
         once.setdefault((want.run, want.variant == "searched"), want)
     if item == "table2":
-        return [(want, tau, 1) for tau in sorted(taus or published.TAUS) for want in once.values()]
+        return [(want, tau, 1) for tau in sorted(set(taus) or published.TAUS) for want in once.values()]
     if item == "beyond":
         own = {(case.embedding, case.size, case.samples): case.taus for case in recipes.CASES}
         return [
@@ -230,9 +230,9 @@ def _notes(asked: Sequence[Wanted], cells: Sequence[Cell], across: str) -> Itera
 
 def _renamed(cells: Sequence[Cell]) -> Iterator[str]:
     """How near the 16 configurations are if the paper's two names of initial weights changed places."""
-    run = [cell for cell in cells if cell.ours is not None]
-    for (method,), group in grouped(run, ["method"]).items():
-        near = sum(cell.beside_paper() == 0 for cell in exchanged(group, "init"))
+    compared = [cell for cell in exchanged(cells, "init") if cell.difference is not None]
+    for (method,), group in grouped(compared, ["method"]).items():
+        near = sum(cell.beside_paper() == 0 for cell in group)
         yield (
             f"{NAMES[method]}, if the paper's two names of initial weights are taken for each other: {near} of "
             f"{len(group)} within {NEAR:g} points."

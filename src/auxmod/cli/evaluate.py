@@ -113,7 +113,8 @@ def _say_unfinished(run: Path) -> None:
     from auxmod.experiments.store import Run
 
     if (run / STATE).exists() and Run(run).result is None:
-        console(stderr=True).print(f"{run} did not come to its end: this is its last checkpoint.", markup=False)
+        told = f"{run} did not come to its end: this is its last checkpoint."
+        console(stderr=True).print(told, markup=False, soft_wrap=True)
 
 
 def _check_asks(asks: int) -> None:

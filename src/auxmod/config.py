@@ -218,7 +218,7 @@ class Training(Checked):
     clip: float = 0.0
     """Largest gradient norm of a model; 0 is no clipping."""
     precision: Precision = "auto"
-    """Arithmetic of the trunk, with tf32 of every product; master weights and loss are always fp32, as is the rest."""
+    """Arithmetic of the trunk, with tf32 of all matrix products; master weights, loss and the rest are always fp32."""
     test_samples: int = 1_000_000
     """Uniform inputs that the final figures are measured on; the same ones for every run of a problem."""
     asks: int = 1

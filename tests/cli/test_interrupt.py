@@ -80,7 +80,8 @@ def test_interrupted_it_saves_exits_with_130_and_goes_on(
     assert last["step"] == stopped >= 20
     assert resume(tmp_path / "run") == uninterrupted
     made = json.loads((tmp_path / "run" / "provenance.json").read_text())
-    assert " --epochs 100 " in made["begun"]["command"]
+    assert " --epochs 100 " in made["begun_command"]
+    assert (made["begun_commit"], made["begun_device"]) == (made["commit"], made["device"])
 
 
 def test_a_terminal_that_was_closed_is_not_written_to() -> None:

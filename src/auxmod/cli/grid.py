@@ -42,19 +42,19 @@ def grid(
     """Search for K and r as the paper does: train every pair of a grid, and choose by held-out accuracy.
 
     K is 4 to 9 and r 0.1 to 0.4 unless --k and --r say otherwise; several seeds are averaged. Held-out inputs are
-    neither trained nor tested on, so the choice does not flatter the test accuracy beside it. Of a q above 1000 few
-    answers are exact, and those count that are near, within 0.005·q.
+    drawn apart from those trained and tested on, so that the choice does not flatter the test accuracy beside it. Of a
+    q above 1000 few answers are exact, and those count that are near, within 0.005·q.
 
     Example: auxmod grid --n 16 --q 97 --preset best --then-samples 1_000_000
     """
     common = common or Common()
     axes = GRID | given_axes(flags, common.config)
-    method = axes.get("method", "aux")
-    own = "," in method or method == "aux"  # several are refused below
-    require(own, f"A grid is of K and r, which --method aux has, and {method} has not: leave out --method.")
     for name, given in axes.items():
         single = name in ("k", "r", "seed") or len(alternatives(name, given)) == 1
         require(single, f"{flag(name)} has several values, but a grid is of --k and --r (and --seed).")
+    method = axes.get("method", "aux")
+    aux = f"A grid is of K and r, which --method aux has, and {method} has not: leave out --method."
+    require(method == "aux", aux)
     configs = runs_of(expand(axes), common.preset)
     longer = _longer(configs[0], then_samples, out)
     found = summary(configs, common.run(configs))

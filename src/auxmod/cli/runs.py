@@ -68,11 +68,7 @@ def show(name: str, /, *, store: Store = STORE, json: Json = False) -> None:
     if figures:
         out.print(mapping("Figures", figures))
     if entry.row.get("provenance"):
-        made = dict(entry.row["provenance"])
-        begun = made.pop("begun", None)
-        out.print(mapping("Made with", made))
-        if isinstance(begun, dict):
-            out.print(mapping("Begun with", begun))
+        out.print(mapping("Made with", entry.row["provenance"]))
     if curve:
         out.print("Held-out match accuracy")
         out.print(line_chart({"held-out accuracy": curve}))

@@ -30,11 +30,11 @@ class Stop:
     asked: bool = False
     saved: str = ""
     """What to say of a stop once all is saved."""
+    closed: bool = False
+    """Whether it was a terminal's end that asked."""
 
     def __call__(self) -> bool:
         return self.asked
-
-    closed: bool = False
 
     def press(self, number: int, frame: Any) -> None:
         closing = number == signal.SIGHUP or (self.closed and number == signal.SIGTERM)

@@ -9,7 +9,7 @@ import contextlib
 import math
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +68,7 @@ def _train(
 ) -> Iterator[Progress | Finished]:
     config = run.config
     began, earlier = time.monotonic(), run.provenance if resume else {}
-    before = earlier.get("seconds", 0.0)
-    begun = {"begun": earlier.get("begun", earlier)} if earlier else {}  # by what command, where and with what
+    before, begun = earlier.get("seconds", 0.0), _begun(earlier) if earlier else {}
     ensemble = Ensemble([config], device, load_data([config]))
     if resume and (run.path / STATE).exists():
         load_state(run.path / STATE, ensemble)
@@ -110,6 +109,12 @@ def _train(
                     at = f"{event.step:,} of {event.steps:,}"
                     raise Interrupted(f"Stopped at step {at}. To go on: {run.resume_command}.")
         yield event
+
+
+def _begun(earlier: Mapping[str, Any]) -> dict[str, Any]:
+    """How a run that goes on was begun, which its last provenance would not say."""
+    names = ("command", "commit", "device")
+    return {f"begun_{name}": earlier.get(f"begun_{name}", earlier.get(name)) for name in names}
 
 
 def train(

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, get_origin
 
 from auxmod.checked import flag, is_int, longhand, number
-from auxmod.errors import UserError, require
+from auxmod.errors import require
 from auxmod.experiments.choosing import by_near
 from auxmod.experiments.presets import parsed, with_preset
 from auxmod.experiments.ranges import TYPES, alternatives
@@ -101,8 +101,9 @@ def parse_space(given: Mapping[str, Any], preset: str | None = None) -> Space:
         parts = {name: parse(name, text) for name, text in free.items()} | parts
     searched = {name: part for name, part in parts.items() if _varies(part)}
     require("seed" not in searched, "--seed has several values, but a trial is one run: give one seed.")
-    for name in searched.keys() & {"n", "q"}:
-        raise UserError(f"{flag(name)} has several values, and a search would choose the easiest: give one problem.")
+    for name in ("n", "q"):
+        easiest = f"{flag(name)} has several values, and a search would choose the easiest: give one problem."
+        require(name not in searched, easiest)
     require(bool(searched), "Every setting is given one value, so nothing is left to search: give a range or a list.")
     fixed = {name: part[0] for name, part in parts.items() if isinstance(part, list) and len(part) == 1}
     return Space(fixed, {name: _plain(part) for name, part in searched.items()}, preset)

@@ -16,6 +16,9 @@ from auxmod.learning.capture import forget
 from auxmod.learning.cost import member_bytes, parameters, work
 from auxmod.learning.precision import resolve_device, resolve_precision, trunk_dtype
 
+MEMINFO, GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
+"""Where Linux says what memory there is, and what a container may have of it."""
+
 
 def free_bytes(device: torch.device) -> int:
     """Memory that can be had on the device now; all of the machine's, where the system does not say."""
@@ -26,9 +29,6 @@ def free_bytes(device: torch.device) -> int:
     except (OSError, KeyError, ValueError):
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min(machine, _allowed(machine))
-
-
-MEMINFO, GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
 
 def _allowed(otherwise: int) -> int:

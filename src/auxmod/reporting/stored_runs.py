@@ -41,18 +41,11 @@ def packed(entries: Sequence[Entry], store: Path) -> dict[str, Any]:
         "run": columns([_name(entry, store) for entry in entries]),
         "settings": columns([entry.settings for entry in entries]),
         "figures": columns([_figures(entry) for entry in entries]),
-        "made": columns([_made(entry) for entry in entries]),
+        "made": columns([entry.row.get("provenance", {}) for entry in entries]),
         "curves": [_curve(entry) for entry in entries],
         "wraps": [_buckets(each.get("by_wraps", [])) for each in scores],
         "zeros": [_buckets(each.get("by_zeros", [])) for each in scores],
     }
-
-
-def _made(entry: Entry) -> dict[str, Any]:
-    """By what a run was made, and, of one gone on with, by what it was begun, as flat facts."""
-    made = dict(entry.row.get("provenance", {}))
-    begun = made.pop("begun", {})
-    return made | {f"begun: {name}": begun[name] for name in ("command", "commit", "device") if name in begun}
 
 
 def columns(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

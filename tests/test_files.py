@@ -50,6 +50,16 @@ def test_the_new_file_replaces_the_old(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["file"]
 
 
+def test_a_file_may_be_read_by_whom_the_umask_lets(tmp_path: Path) -> None:
+    for mask, mode in ((0o077, 0o600), (0o027, 0o640), (0o022, 0o644)):
+        before = os.umask(mask)
+        try:
+            write_bytes(tmp_path / "file", b"")
+        finally:
+            os.umask(before)
+        assert (tmp_path / "file").stat().st_mode & 0o777 == mode
+
+
 def test_json_round_trip(tmp_path: Path) -> None:
     value = {"τ": [1, 2.5, None, "x"]}
     write_json(tmp_path / "v.json", value)

@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import re
-import tempfile
+import secrets
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -24,20 +24,24 @@ SUM = "sum"
 """Where a JSON object keeps the checksum of the rest of it."""
 
 
+def holds_training(directory: Path) -> bool:
+    """Whether a directory has files of a run beside its model."""
+    return any((directory / name).exists() for name in (METRICS, RESULT, STATE))
+
+
 def write_bytes(path: Path, content: bytes) -> None:
     """Write beside the target, flush to disk, then rename over it."""
     with named(path):
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with open(temporary, "xb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
+            temporary.replace(path)
         except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
+            with contextlib.suppress(OSError):
+                temporary.unlink()
             raise
 
 

@@ -11,6 +11,7 @@ import pytest
 from auxmod.cli import display, main
 from auxmod.experiments import catalogue
 from auxmod.experiments.store import Results, Run, result_row
+from auxmod.files import write_json
 from tiny import tiny
 
 CURVE = [{"step": step, "loss": 1 / step, "accuracy": step / 100} for step in (10, 20, 40)]
@@ -80,10 +81,24 @@ def test_everything_in_the_store_is_listed(capsys: pytest.CaptureFixture[str]) -
         ("k=none", [None]),
         ("k!=None", [5, 3, 4, 6, 4]),
         ("k<0.004K", [3]),
+        ("moduli=1,4", [4, 4]),
+        ("moduli=1,4 , state=done", [4]),
+        ("weights=0.9,0.1,k>3", [4, 6]),
+        ("moduli=1", [None]),
+        ("harmonics=none", [5, 3, 4, 6, 4, None]),
     ],
 )
 def test_it_is_filtered(capsys: pytest.CaptureFixture[str], where: str, ks: list[Any]) -> None:
     assert sorted(row["k"] or 0 for row in listed(capsys, "--where", where)) == sorted(k or 0 for k in ks)
+
+
+@pytest.mark.usefixtures("store")
+def test_a_model_alone_is_no_unfinished_run(capsys: pytest.CaptureFixture[str]) -> None:
+    write_json(Path("runs/begun/model.safetensors"), {})
+    states = {row["name"]: row["state"] for row in listed(capsys)}
+    assert (states["runs/begun"], states["runs/demo/aux"]) == ("model", "done")
+    Run.open("runs/begun").log(CURVE[0])
+    assert {row["name"]: row["state"] for row in listed(capsys)}["runs/begun"] == "unfinished"
 
 
 @pytest.mark.usefixtures("store")

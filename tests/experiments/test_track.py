@@ -74,16 +74,15 @@ def test_one_that_is_not_installed_is_a_sentence(
 @pytest.mark.filterwarnings(
     "ignore::DeprecationWarning:tensorboard", "ignore::DeprecationWarning:torch.utils.tensorboard"
 )
-def test_tensorboard_reads_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensorboard_reads_what_was_written(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    monkeypatch.chdir(tmp_path)
-    run = tracker("tensorboard")("mine", {"n": tiny().problem.n})
+    run = tracker("tensorboard", tmp_path)("mine", {"n": tiny().problem.n})
     run.log(5, {"loss": 0.5, "accuracy": 0.25})
     run.log(10, {"loss": 0.25})
     run.finish()
-    read = EventAccumulator("runs/tensorboard/mine").Reload()
+    read = EventAccumulator(str(tmp_path / "tensorboard" / "mine")).Reload()
     assert [(point.step, point.value) for point in read.Scalars("loss")] == [(5, 0.5), (10, 0.25)]
     assert [(point.step, point.value) for point in read.Scalars("accuracy")] == [(5, 0.25)]
 
@@ -94,3 +93,16 @@ def test_nothing_is_imported_unasked(tmp_path: Path) -> None:
     script = f"import sys, auxmod.cli; assert auxmod.cli.main({arguments}) == 0; print({seen})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(("command", "place"), [("train", "--out"), ("sweep", "--results")])
+def test_tensorboard_lies_beside_what_it_is_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, place: str
+) -> None:
+    begun: list[str] = []
+    board = SimpleNamespace(add_text=lambda *_: None, add_scalar=lambda *_: None, close=lambda: None)
+    fake = SimpleNamespace(SummaryWriter=lambda name: begun.append(name) or board)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", fake)
+    out = tmp_path / "mine" / "of.jsonl"
+    assert main([command, *flags(), place, str(out), "--track", "tensorboard", "--quiet"]) == 0
+    assert [Path(each).parent for each in begun] == [out.parent / "tensorboard"]

@@ -308,9 +308,10 @@ def test_a_runs_page_says_what_was_seen(tmp_path: Path) -> None:
     several = run_page.page(stored_runs.Entry(entry.path, made_up.row(tiny(method="auto"), 0.75)), *seen[1:])
     assert "read from several points; that of q, which is drawn, lies 0.75 ± 0.25" in several
     begun = {key: value for key, value in entry.row.items() if key != "scores"}
+    entry.path.mkdir(parents=True)
+    (entry.path / "model.safetensors").touch()
     alone = run_page.page(stored_runs.Entry(entry.path, begun), entry.row["scores"], looked)  # of save_pretrained
     assert "unfinished" not in alone
-    entry.path.mkdir(parents=True)
     (entry.path / "state.safetensors").touch()
     for row, words in (
         (begun, "The run is unfinished; this is its last checkpoint."),

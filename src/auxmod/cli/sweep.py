@@ -73,7 +73,7 @@ class Common:
         Where nothing is missing, torch is not even imported.
         """
         self.check(cluster, shared)
-        tracked = tracker(track) if track else None
+        tracked = tracker(track, self.results.parent) if track else None
         if self.left(configs):
             from auxmod.experiments.ensembles import Ended
 

@@ -64,8 +64,9 @@ def train(
     free = run is not None or out is None or not out.exists() or (out / CONFIG).is_file()  # a run may be resumed
     require(free, f"{out} exists already, and is not a run: choose another --out.")
     chosen = resolve_device(device)
-    start = tracker(track) if track else None
-    run = run or create_run(out or default_path(run_config), run_config, chosen)
+    place = out or default_path(run_config)
+    start = tracker(track, place.parent) if track else None
+    run = run or create_run(place, run_config, chosen)
     result = watch_run(run, chosen, quiet, resume=resume, checkpoint_every=checkpoint_every, start=start)
     if json:
         return print_json({"run": str(run.path), "hash": run_config.hash, **result})

@@ -15,7 +15,7 @@ from auxmod.checked import longhand, number, shown
 from auxmod.errors import UserError, require
 from auxmod.experiments.store import Run, holds_results, read_results, supersedes
 from auxmod.experiments.trusted import configuration
-from auxmod.files import CONFIG, METRICS, RESULT
+from auxmod.files import CONFIG, METRICS, MODEL, RESULT, holds_training
 from auxmod.settings import flatten
 
 FIGURES = ("match", "chance", "validation", "seconds")
@@ -40,7 +40,10 @@ class Entry:
 
     @property
     def state(self) -> str:
-        return "done" if "scores" in self.row else "failed" if "failed" in self.row else "unfinished"
+        """done, failed, unfinished; or model, where a directory has a model alone, as `save_pretrained` leaves it."""
+        if "scores" in self.row or "failed" in self.row:
+            return "done" if "scores" in self.row else "failed"
+        return "model" if (self.path / MODEL).exists() and not holds_training(self.path) else "unfinished"
 
     @functools.cached_property
     def settings(self) -> dict[str, Any]:
@@ -140,7 +143,7 @@ def conditions(where: str | None) -> list[tuple[str, str, str]]:
     """`method=aux,n>=16` → [("method", "=", "aux"), ("n", ">=", "16")]."""
     parts = [
         re.fullmatch(r"\s*(\w+)\s*(<=|>=|!=|=|<|>)\s*([^=<>\s].*?)\s*", each)
-        for each in (where.split(",") if where else [])
+        for each in (re.split(r",(?!\s*[\d.])", where) if where else [])  # a comma before a number is in a list
     ]
     sentence = f"--where is {where!r}, but must be conditions such as method=aux,n=16,match>0.9."
     require(None not in parts, sentence)
@@ -160,6 +163,7 @@ def _meets(entry: Entry, name: str, sign: str, wanted: str) -> bool:
 
 
 def _holds(value: Any, compare: Callable[[Any, Any], bool], wanted: str, name: str) -> bool:
+    value = (shown(value) or None) if isinstance(value, list | tuple) else value
     countable = isinstance(value, int | float) and not isinstance(value, bool)
     known = not countable or number(wanted) is not None or wanted.lower() == "none"
     require(known, f"--where compares {name}, a number, with {wanted!r}, which is not a number.")
@@ -169,7 +173,7 @@ def _holds(value: Any, compare: Callable[[Any, Any], bool], wanted: str, name: s
         same = compare in (operator.eq, operator.ne)
         require(same or value is None, f"--where orders {name}, which is no number: compare it with = or !=.")
         return same and compare(str(value).lower(), wanted.lower())
-    return not isinstance(value, list | tuple) and compare(value, float(wanted))
+    return compare(value, float(wanted))
 
 
 def arrange(entries: Sequence[Entry], by: str | None, reverse: bool = False) -> list[Entry]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from auxmod.config import RunConfig
@@ -32,14 +33,15 @@ Start = Callable[[str, Mapping[str, Any]], Tracker]
 """Begin a run of this name, with these settings."""
 
 
-def tracker(name: str) -> Start:
-    """How to begin runs with a tracker; one that is not installed is a sentence."""
+def tracker(name: str, place: Path) -> Start:
+    """How to begin runs with a tracker, which may keep files in a place; one that is not installed is a sentence."""
     try:
         module = importlib.import_module(PACKAGES[name])
     except ImportError:
         raise UserError(f"--track {name} needs it to be installed: pip install 'auxmod[{name}]'.") from None
-    kind = Board if name == "tensorboard" else Session
-    return lambda run, settings: kind(module, run, settings)
+    if name == "tensorboard":
+        return lambda run, settings: Board(module, place / name / run, settings)
+    return lambda run, settings: Session(module, run, settings)
 
 
 class Session:
@@ -57,10 +59,10 @@ class Session:
 
 
 class Board:
-    """TensorBoard's files, under `runs/tensorboard/`."""
+    """TensorBoard's files, in a directory."""
 
-    def __init__(self, module: Any, name: str, settings: Mapping[str, Any]) -> None:
-        self.writer = module.SummaryWriter(f"runs/tensorboard/{name}")
+    def __init__(self, module: Any, place: Path, settings: Mapping[str, Any]) -> None:
+        self.writer = module.SummaryWriter(str(place))
         self.writer.add_text("settings", "\n".join(f"    {key} = {value}" for key, value in settings.items()))
 
     def log(self, step: int, values: Mapping[str, float]) -> None:

@@ -17,19 +17,7 @@ from torch import Tensor
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
-from auxmod.files import (
-    CONFIG,
-    METRICS,
-    MODEL,
-    RESULT,
-    STATE,
-    read_json,
-    sealed,
-    sha256,
-    unsealed,
-    write_bytes,
-    write_json,
-)
+from auxmod.files import CONFIG, MODEL, read_json, sealed, sha256, unsealed, write_bytes, write_json
 from auxmod.learning.engine import Ensemble, make_encoder
 from auxmod.learning.model import Encoder
 
@@ -47,11 +35,6 @@ def save_model(directory: Path, encoder: Encoder, member: int, config: RunConfig
     }
     write_json(directory / CONFIG, sealed(config.to_dict()))
     _write(directory / MODEL, tensors, config.hash)
-
-
-def holds_training(directory: Path) -> bool:
-    """Whether a directory has files of a run beside its model."""
-    return any((directory / name).exists() for name in (METRICS, RESULT, STATE))
 
 
 def check_own(directory: Path) -> None:

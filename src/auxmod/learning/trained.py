@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from auxmod.config import RunConfig
 from auxmod.errors import require
-from auxmod.files import user_named
-from auxmod.learning.checkpoint import check_own, holds_training, load_model, save_model
+from auxmod.files import holds_training, user_named
+from auxmod.learning.checkpoint import check_own, load_model, save_model
 from auxmod.learning.evaluation import averaged, chunks, evaluate, rows_at_once
 from auxmod.learning.model import Encoder
 from auxmod.learning.objective import Objective

@@ -24,7 +24,7 @@ FULL = 30.0
 def page(store: Path, where: str | None = None) -> tuple[str, list[Entry]]:
     """The page of a store, and its runs; ``where`` chooses those whose curves are drawn at first."""
     entries, notes = stored_runs.read(store)
-    stored = results.index(entry.row for entry in entries if entry.state != "unfinished")
+    stored = results.index(entry.row for entry in entries if entry.state in ("done", "failed"))
     made = [tables.build(item, preset, stored) for item in SHOWN for preset in PRESETS]
     grids, benches = stored_runs.grids(entries), list(_benches(store, notes))
     words, cells = _words(made)

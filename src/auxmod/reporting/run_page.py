@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from auxmod.experiments.catalogue import Entry
-from auxmod.files import STATE
 from auxmod.reporting import charts, stored_runs, webpage
 
 
@@ -21,7 +20,7 @@ def page(entry: Entry, scores: Mapping[str, Any], looked: Mapping[str, Any]) -> 
         f"It adds {settings['n']} numbers mod {settings['q']:,} and is right on {100 * scores['match']:.1f} % of sums "
         f"it has not seen; guessing gives {100 * scores['chance']:.2g} %."
     )
-    if entry.state == "failed" or (entry.state == "unfinished" and (entry.path / STATE).exists()):  # else a model alone
+    if entry.state in ("failed", "unfinished"):
         failed = f": {entry.row['failed']}" if entry.state == "failed" else "."
         headline += f" The run is {entry.state}; this is its last checkpoint{failed}"
     tiles = [(f"{100 * scores['match']:.1f} %", f"match, of {scores['samples']:,} test inputs")]

@@ -168,5 +168,5 @@ def differing(grids: Sequence[Grid]) -> list[str]:
 
 
 def states(entries: Sequence[Entry]) -> dict[str, int]:
-    """How many runs are done, failed, unfinished."""
+    """How many runs are in each state."""
     return {state: len(list(same)) for state, same in itertools.groupby(sorted(entry.state for entry in entries))}

@@ -185,3 +185,19 @@ def test_numbers_of_numpys_are_numbers() -> None:
     own = build(n=np.int64(4), q=np.int32(7), k=np.int8(3), r=np.float64(0.5), seed=np.uint8(2))
     assert own == build(n=4, q=7, k=3, r=0.5, seed=2)
     assert type(own.problem.n) is type(own.seed) is int
+
+
+@pytest.mark.parametrize(
+    ("method", "idle"),
+    [("naive", {"draw": "sampled"}), ("naive", {"asked": "all"}), ("naive", {"fill": "nonzero"}),
+     ("sparse", {"draw": "fixed"}), ("aux", {"fill": "nonzero"})],
+)  # fmt: skip
+def test_a_setting_without_effect_makes_no_other_run(method: str, idle: dict[str, Any]) -> None:
+    assert build(method=method, **idle).hash == build(method=method).hash
+
+
+@pytest.mark.parametrize(
+    ("method", "telling"), [("sparse", {"fill": "nonzero"}), ("aux", {"draw": "fixed"}), ("aux", {"asked": "all"})]
+)
+def test_a_setting_with_effect_does(method: str, telling: dict[str, Any]) -> None:
+    assert build(method=method, **telling).hash != build(method=method).hash

@@ -141,7 +141,13 @@ def resolve_method(
         values |= {"distribution": "sparse", "alpha": 1e-4 if angles else 0.0}
     values["draw"] = "sampled" if name == "aux" else "expected"
     chosen = values | {key: value for key, value in given.items() if value is not None}
-    return Method(method=name, **chosen)
+    return _without_idle(Method(method=name, **chosen))
+
+
+def _without_idle(method: Method) -> Method:
+    """Settings that change nothing here, at their defaults: else they would make another run of the same one."""
+    idle = ("fill",) * (method.distribution == "uniform") + ("draw", "asked") * (method.rungs == 1)
+    return dataclasses.replace(method, **{name: getattr(Method, name) for name in idle})
 
 
 def _aux(k: int, r: float) -> dict[str, Any]:

@@ -92,7 +92,8 @@ def test_paper_errors_in_three_forms(capsys) -> None:
         ({"moduli": "1,2", "weights": ".5,.4"}, "sums to 0.9"),
         ({"moduli": "1,2", "k": 3}, "not both"),
         ({"markdown": True}, "--markdown belongs to --paper-errors"),
-        ({"paper_errors": True, "figures": Path("there")}, "--paper-errors draws nothing"),
+        ({"paper_errors": True, "figures": Path("there")}, "leave out --n, --q, --figures"),
+        ({"format": "svg"}, "give --figures too"),
         ({"delta": -1.0}, "--delta is -1"),
     ],
 )

@@ -13,28 +13,34 @@ from cyclopts import Parameter
 from rich.markup import escape
 
 from auxmod.cli.display import console, print_json, table
-from auxmod.cli.options import WHOLE, Json, given_settings
+from auxmod.cli.options import SWITCH, WHOLE, Json, given_settings
 from auxmod.config import Fill
 from auxmod.errors import require
+
+_FILL = "Sparse inputs filled from 0..q−1 (zero) or 1..q−1 (nonzero)."
 
 
 def theory(
     *,
-    n: Annotated[int, WHOLE, Parameter(help="Number of terms N.")] = 16,
-    q: Annotated[int, WHOLE, Parameter(help="The modulus.")] = 97,
+    n: Annotated[int | None, WHOLE, Parameter(help="Number of terms N.", show_default="16")] = None,
+    q: Annotated[int | None, WHOLE, Parameter(help="The modulus.", show_default="97")] = None,
     k: Annotated[int | None, WHOLE, Parameter(help="The auxiliary modulus is K·q.", show_default="4")] = None,
     r: Annotated[float | None, Parameter(help="Its weight; q has 1−r.", show_default="0.3")] = None,
     moduli: Annotated[str | None, Parameter(help="Any multipliers of q instead of K, such as 1,2,4.")] = None,
     weights: Annotated[str | None, Parameter(help="Their weights, such as .5,.25,.25 [default: equal].")] = None,
-    fill: Annotated[Fill, Parameter(help="Sparse inputs filled from 0..q−1 (zero) or 1..q−1 (nonzero).")] = "zero",
-    epsilon: Annotated[float, Parameter(help="Loss on zero-free inputs, for the gap bound.")] = 1.0,
-    delta: Annotated[float, Parameter(help="Training risk, for the gap bound.")] = 0.0,
+    fill: Annotated[Fill | None, Parameter(help=_FILL, show_default="zero")] = None,
+    epsilon: Annotated[
+        float | None, Parameter(help="Loss on zero-free inputs, for the gap bound.", show_default="1.0")
+    ] = None,
+    delta: Annotated[float | None, Parameter(help="Training risk, for the gap bound.", show_default="0.0")] = None,
     figures: Annotated[Path | None, Parameter(help="A folder to draw the figures into.")] = None,
-    format: Annotated[Literal["png", "svg", "pdf"], Parameter(help="What the figures are saved as.")] = "png",
+    format: Annotated[
+        Literal["png", "svg", "pdf"] | None, Parameter(help="What the figures are saved as.", show_default="png")
+    ] = None,
     paper_errors: Annotated[
-        bool, Parameter(negative="", help="Instead, the paper's claims against what is computed.")
+        bool, SWITCH, Parameter(help="Instead, the paper's claims against what is computed.")
     ] = False,
-    markdown: Annotated[bool, Parameter(negative="", help="Print --paper-errors as Markdown.")] = False,
+    markdown: Annotated[bool, SWITCH, Parameter(help="Print --paper-errors as Markdown.")] = False,
     json: Json = False,
 ) -> None:
     """Expected wraps, their law, ρ, the gap bound and the distance of sparse inputs: exact, for any N, q and moduli.
@@ -42,14 +48,18 @@ def theory(
     Example: auxmod theory --n 8 --q 31 --k 5 --r 0.2
     """
     require(paper_errors or not markdown, "--markdown belongs to --paper-errors: give both, or neither.")
+    require(figures is not None or format is None, "--format is of the figures: give --figures too, or leave it out.")
+    asked = SimpleNamespace(n=n, q=q, k=k, r=r, moduli=moduli, weights=weights, fill=fill, epsilon=epsilon, delta=delta)
+    said = given_settings(asked, None)
     if paper_errors:
-        require(figures is None, "--paper-errors draws nothing: leave out --figures, or --paper-errors.")
+        idle = [*said, *(["figures"] if figures else [])]
+        only = f"--paper-errors is of the paper as a whole, and draws nothing: leave out --{', --'.join(idle)}."
+        require(not idle, only)
         return _print_errata(markdown, json)
     from auxmod.problem.theory import summary
 
-    said = given_settings(SimpleNamespace(k=k, r=r, moduli=moduli, weights=weights), None)
-    values = summary(n, q, **said, fill=fill, epsilon=epsilon, delta=delta)
-    drawn = _draw(values, figures, format) if figures else []
+    values = summary(**{"n": 16, "q": 97} | said)
+    drawn = _draw(values, figures, format or "png") if figures else []
     if json:
         return print_json(values | ({"figures": drawn} if drawn else {}))
     _print_page(values)

@@ -277,10 +277,13 @@ def test_what_was_asked_often_is_shown_so(cli: Cli, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_file_is_read_by_train_as_by_sweep(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("run.toml").write_text('n = 8\nq = "31"\nsamples = "100K"\nmoduli = "1,2"\nseed = "9007199254740993"\n')
+    Path("run.toml").write_text(
+        'n = 8\nq = "31"\nsamples = "100K"\nmoduli = "1,2"\nbias = "false"\nseed = "9007199254740993"\n'
+    )
     config = json.loads(cli("train", "--config", "run.toml", "--dry-run", "--json"))["config"]
     assert (config["problem"]["q"], config["training"]["samples"], config["method"]["moduli"]) == (31, 100_000, [1, 2])
     assert config["seed"] == 9007199254740993  # every digit of it
+    assert config["model"]["bias"] is False
     shown = json.loads(cli("train", "--n", "8", "--q", "31", "--moduli", "1,1K", "--dry-run", "--json"))
     assert shown["config"]["method"]["moduli"] == [1, 1000]
     Path("run.toml").write_text('n = "8,16"\n')

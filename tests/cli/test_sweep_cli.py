@@ -245,6 +245,7 @@ WRONG = [
     *(("sweep", *case) for case in BOTH),
     ("sweep", ["--method", "aux,best"], "--method is 'best'; choose one of naive"),
     ("sweep", ["--n", "4,0"], "--n is 0, but a sum needs at least one term.*in the cell --n 0"),
+    ("sweep", ["--n", "0,4"], "--n is 0, but a sum needs at least one term.*in the cell --n 0"),
     ("sweep", ["--from", "none.toml"], "--from none.toml cannot be read"),
     ("sweep", ["--from", "cells.toml"], "There is no setting 'colour'"),
     ("sweep", ["--from", "empty.toml"], "--k is '9:4', an empty range"),

@@ -86,7 +86,7 @@ def test_paper_errors_in_three_forms(capsys) -> None:
         ({"k": 1}, "--k is 1"),
         ({"r": 1.0}, "--r is 1"),
         ({"moduli": "1,two"}, "--moduli is '1,two'"),
-        ({"moduli": "1,2.5"}, "--moduli must be whole numbers"),
+        ({"moduli": "1,2.5"}, "--moduli is '1,2.5', but must be whole numbers"),
         ({"moduli": ""}, "--moduli is ''"),
         ({"moduli": "1,2", "weights": ".5,"}, "--weights is '.5,'"),
         ({"moduli": "1,2", "weights": ".5,.4"}, "sums to 0.9"),

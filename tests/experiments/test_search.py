@@ -41,7 +41,7 @@ def run(place: Path, space: Space, how: Plan, most: int | None = None, **options
         here = itertools.takewhile(lambda event: not getattr(event, "elsewhere", 0), running)
         events = list(itertools.islice(here, most))
         running.close()  # type: ignore[attr-defined]
-        return events, summary(study)
+        return events, summary(study, space)
 
 
 def told(found: Any) -> list[Any]:
@@ -98,6 +98,29 @@ def test_an_ensemble_that_fails_after_a_rung_fails_those_left(tmp_path: Path, mo
 
 
 @pytest.mark.usefixtures("halves")
+def test_a_run_pruned_from_an_ensemble_that_failed_has_not_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken: list[bool] = []
+
+    def failing(*words: Any, **options: Any) -> Any:
+        for event in ensembles.train_ensemble(*words, **options):
+            yield event
+            if isinstance(event, halving.Rung) and not broken:
+                broken.append(True)
+                raise RuntimeError("broken")
+
+    monkeypatch.setattr(search, "train_ensemble", failing)
+    events, found = run(tmp_path, parse_space({**SETTINGS, "k": "3,4", "r": "0.2"}), Plan(trials=12, members=4))
+    begun = [c.hash for event in events if isinstance(event, Started) for c in event.configs]
+    lost = {row["hash"] for row in read_results(tmp_path / "r.jsonl") if "failed" in row}
+    assert len(set(begun)) == 2
+    assert {trial["hash"] for trial in found["trials"] if trial["state"] == "failed"} == lost
+    (pruned,) = set(begun) - lost
+    assert begun.count(pruned) == 2
+
+
+@pytest.mark.usefixtures("halves")
 def test_stopped_anywhere_it_goes_on_to_the_same_trials(tmp_path: Path) -> None:
     """Batches of two shapes; the stops come inside an ensemble, between two, and before the first event."""
     space, how = parse_space(GIVEN | {"pooling": "mean,max"}), Plan(trials=9, members=3)
@@ -142,7 +165,7 @@ def test_stopped_again_and_again_each_trial_is_trained_once_and_keeps_its_number
     assert sum(event.step == 0 for event in begun) == 4  # two batches of two shapes
     with opened(f"sqlite:///{tmp_path}/broken/s.db", "s", space) as study:
         assert len(study.trials) == 10
-        again = summary(study)
+        again = summary(study, space)
     key = operator.itemgetter("number")
     assert sorted(again["trials"], key=key) == sorted(whole["trials"], key=key)
     assert not (tmp_path / "broken/r.jsonl.d").exists()
@@ -246,7 +269,7 @@ def test_trials_of_a_process_that_lives_are_left_alone(tmp_path: Path) -> None:
         events, _ = run(tmp_path, space, how)
         assert [len(e.configs) for e in events if isinstance(e, Started)] == [2]
         list(other)
-        found = summary(study)
+        found = summary(study, space)
     assert len({t["hash"] for t in found["trials"]}) == len(found["trials"]) == 4
 
 
@@ -267,7 +290,7 @@ def test_killed_between_its_rows_and_the_study_it_has_paid_for_them(
 ) -> None:
     space, how = parse_space(GIVEN), Plan(trials=100, members=3, budget=6, rungs=())
     with monkeypatch.context() as patch:
-        patch.setattr(search, "_tell_rows", lambda study, batch, rows: rows and 1 / 0)
+        patch.setattr(search, "_tell_rows", lambda study, batch, rows, near: rows and 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run(tmp_path, space, how)
     assert len(read_results(tmp_path / "r.jsonl")) == 3

@@ -156,28 +156,16 @@ def given_axes(flags: Any, file: Path | None = None) -> dict[str, Any]:
 
 
 def given_settings(flags: Any, file: Path | None) -> dict[str, Any]:
-    """What the user said, by flag, environment or file."""
-    said = given_axes(flags)
-    for name in ("moduli", "harmonics", "weights"):
-        if name in said:
-            values = numbers(said[name], f"--{name}")
-            if name != "weights":
-                whole = all(v == int(v) for v in values)
-                require(whole, f"--{name} must be whole numbers, such as --{name} 2,4.")
-                values = tuple(map(int, values))
-            said[name] = values
-    return {name: _one(name, value) for name, value in given_axes(None, file).items()} | said
+    """What the user said, by flag, environment or file; numbers that are text, "100K" or "1,2,4", as a sweep reads."""
+    return {name: _one(name, value) for name, value in given_axes(flags, file).items()}
 
 
 def _one(name: str, value: Any) -> Any:
-    """A file's value; numbers that are text there, "100K" or "1,2,4", as a sweep reads them. What is none stays."""
-    if not isinstance(value, str):
+    """The value that text stands for; what stands for none, or for several, stays, to be refused by its setting."""
+    if not isinstance(value, str) or TYPES.get(name, str) is str:
         return value
-    if get_origin(TYPES.get(name)) is tuple:
-        values = alternatives(name, value)
-        return values[0] if len(values) == 1 else value
-    is_number = TYPES.get(name) in (int, float) and number(longhand(value)) is not None
-    return alternatives(name, value)[0] if is_number else value
+    values = alternatives(name, value)
+    return values[0] if len(values) == 1 else value
 
 
 def numbers(text: str, flag: str) -> tuple[float, ...]:

@@ -81,7 +81,7 @@ def search(
         with Watch(quiet) as watch:
             for event in run_search(kept, space, results, chosen, how, stopping=stopping):
                 watch.see(event)
-        found = summary(kept)
+        found = summary(kept, space)
     if plots:
         _draw(found, plots)
     if json:

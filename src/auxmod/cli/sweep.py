@@ -166,7 +166,7 @@ def runs_of(cells: Sequence[Mapping[str, Any]], preset: str | None) -> list[RunC
         try:
             config = resolved(cell, preset)
         except UserError as error:
-            differing = [name for name, value in cell.items() if len(cells) > 1 and value != cells[0].get(name)]
+            differing = [name for name, value in cell.items() if any(each.get(name) != value for each in cells)]
             where = " ".join(f"{flag(name)} {cell[name]}" for name in differing)
             raise UserError(f"{error} (in the cell {where})" if where else str(error)) from None
         configs[config.hash] = config

@@ -108,7 +108,7 @@ def _choosers(
         with opened(f"sqlite:///{place.with_suffix(f'.{name}.db')}", searched.name, searched) as study:
             for _ in run_search(study, searched, file, device, how):
                 pass
-            found = summary(study)
+            found = summary(study, searched)
         best = found["best"]
         require(best is not None, "No trial of the search came to an end, so there is no choice to compare.")
         chosen = {key: space.as_setting(key, value) for key, value in best["params"].items()}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,8 @@ from auxmod.experiments.packing import Shape, check_precisions, group_of, plan
 from auxmod.experiments.saving import accounts
 from auxmod.experiments.single import Interrupted
 from auxmod.experiments.space import Space
-from auxmod.experiments.store import Results, locked, supersedes
-from auxmod.experiments.study import COST, FAILED, HASH, MATCH, by, hidden
+from auxmod.experiments.store import Results, learn, locked
+from auxmod.experiments.study import COST, FAILED, HASH, MATCH, hidden
 from auxmod.experiments.sweep import POLL_SECONDS, Event, Standing
 from auxmod.learning.cost import work
 from auxmod.learning.memory import clean_up
@@ -52,8 +52,9 @@ def run_search(
     """
     most = max(map(work, examples(space, device)))
     book, directory = Results(results), claims.directory_of(results)
-    known: dict[str, Mapping[str, Any]] = {}
+    known: dict[str, dict[str, Any]] = {}
     limits: dict[Shape, int] = {}
+    near = space.by == "near"
     while True:
         with locked(results):
             held = claims.held(directory)
@@ -73,18 +74,17 @@ def run_search(
             if turn.elsewhere:  # should that process end, its trials are asked for here
                 time.sleep(POLL_SECONDS)
                 continue
-            _learn(known, book.refresh())
-            fresh = [config for run, (config, _) in batch.items() if not _tells(study, known.get(run, {}))]
-            _tell_rows(study, batch, [known[run] for run in batch.keys() - {c.hash for c in fresh}])
+            learn(known, book.refresh())
+            fresh = [config for run, (config, _) in batch.items() if not _tells(known.get(run, {}), near)]
+            _tell_rows(study, batch, [known[run] for run in batch.keys() - {c.hash for c in fresh}], near)
             while fresh and claim:
                 members, own = _saved(study, saved, fresh, claim) or (plan(fresh, device, limits=limits)[0], claim)
                 ended = {config.hash for config in members}
-                for event in _train(study, batch, members, own, results, device, how.rungs, stopping):
+                options: dict[str, Any] = {"rungs": how.rungs, "near": near, "stopping": stopping}
+                for event in _train(study, batch, members, own, results, device, options):
                     if isinstance(event, TooLarge):
                         limits[group_of(members[0])] = event.half
                         ended -= batch.keys()  # but for those that were pruned, they come again
-                    if isinstance(event, Ended):
-                        _learn(known, event.rows)
                     yield event
                 fresh = [config for config in fresh if config.hash not in ended]
                 clean_up(device)
@@ -128,12 +128,15 @@ def _train(
     claim: claims.Claim,
     results: Path,
     device: torch.device,
-    rungs: Sequence[float],
-    stopping: Callable[[], bool],
+    options: Mapping[str, Any],
 ) -> Iterator[Event]:
+    """Train a claimed ensemble, by options of `train_ensemble`, and tell the study of what comes of it."""
     steps = members[0].training.steps
-    options: dict[str, Any] = {"rungs": rungs, "near": by(study) == "near", "state": claim.state, "stopping": stopping}
-    for event in attempted(members, device, lambda: train_ensemble(members, device, **options), claim.state):
+
+    def train() -> Iterator[Any]:
+        return train_ensemble(members, device, state=claim.state, **options)
+
+    for event in attempted(members, device, train, claim.state):
         if isinstance(event, Rung):
             for run, accuracy in event.accuracy.items():
                 for trial in batch[run][1] if run in batch else ():
@@ -148,7 +151,7 @@ def _train(
             for row in rows:  # first: killed in between, the search finds the rows, and that it paid for them
                 batch[row["hash"]][1][0].set_user_attr(COST, 1.0)
             Results(results).append(rows)  # a book of its own: the search's own is to find them new
-            _tell_rows(study, batch, rows)
+            _tell_rows(study, batch, rows, options["near"])
         if isinstance(event, Ended | TooLarge):
             claim.forget()
         yield event
@@ -165,28 +168,21 @@ def _discreet(row: dict[str, Any]) -> dict[str, Any]:
     return row | {"provenance": made | {"command": hidden(made["command"])}}
 
 
-def _learn(known: dict[str, Mapping[str, Any]], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Note what a results file says, as whoever reads it does: a later failure does not outrank figures."""
-    for row in rows:
-        if supersedes(row, known.get(row["hash"])):
-            known[row["hash"]] = row
-
-
-def _sought(study: optuna.Study, row: Mapping[str, Any]) -> float | None:
+def _sought(row: Mapping[str, Any], near: bool) -> float | None:
     """What a search goes by: exact or near answers to held-out inputs; None where a row does not have it."""
-    return near_of(row) if by(study) == "near" else row.get("validation")
+    return near_of(row) if near else row.get("validation")
 
 
-def _tells(study: optuna.Study, row: Mapping[str, Any]) -> bool:
+def _tells(row: Mapping[str, Any], near: bool) -> bool:
     """Whether a row, perhaps of an earlier version, says how a run ended."""
-    return "failed" in row or _sought(study, row) is not None
+    return "failed" in row or _sought(row, near) is not None
 
 
-def _tell_rows(study: optuna.Study, batch: Batch, rows: Sequence[Mapping[str, Any]]) -> None:
+def _tell_rows(study: optuna.Study, batch: Batch, rows: Sequence[Mapping[str, Any]], near: bool) -> None:
     """What results say; a run that came to nothing has an accuracy of 0, for the sampler to learn from."""
     for row in rows:
         facts = {FAILED: row["failed"]} if "failed" in row else {MATCH: row["scores"]["match"]}
-        value = 0.0 if "failed" in row else _sought(study, row)
+        value = 0.0 if "failed" in row else _sought(row, near)
         _end(study, batch[row["hash"]][1], value, TrialState.COMPLETE, facts)
 
 

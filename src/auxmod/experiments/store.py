@@ -301,10 +301,15 @@ def read_results(path: str | Path) -> list[dict[str, Any]]:
     path = Path(path)
     require(path.is_file(), f"There is no results file {path}.")
     rows: dict[str, dict[str, Any]] = {}
-    for row in Results(path).refresh():
-        if supersedes(row, rows.get(row["hash"])):
-            rows[row["hash"]] = row
+    learn(rows, Results(path).refresh())
     return list(rows.values())
+
+
+def learn(known: dict[str, dict[str, Any]], rows: Iterable[dict[str, Any]]) -> None:
+    """Add rows to what is known of their runs."""
+    for row in rows:
+        if supersedes(row, known.get(row["hash"])):
+            known[row["hash"]] = row
 
 
 def supersedes(row: Mapping[str, Any], known: Mapping[str, Any] | None) -> bool:

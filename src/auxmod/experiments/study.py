@@ -78,26 +78,21 @@ def spent(trials: Sequence[FrozenTrial]) -> float:
 # -- what came out --------------------------------------------------------------------------------------------
 
 
-def summary(study: optuna.Study) -> dict[str, Any]:
+def summary(study: optuna.Study, space: Space) -> dict[str, Any]:
     """The trials, the best first, what each setting mattered, and what it all cost in whole runs."""
     done = finished(study)
     told = [_facts(trial) for trial in done]
     whole = sorted((t for t in told if t["state"] == "complete"), key=lambda t: -t["validation"])
     return {
         "study": study.study_name,
-        "searched": list(json.loads(study.user_attrs[SPACE])["searched"]),
-        "by": by(study),
+        "searched": sorted(space.searched),
+        "by": space.by,
         **{name: sum(t["state"] == name for t in told) for name in ("complete", "pruned", "failed")},
         "cost": round(spent(done), 3),
         "best": whole[0] if whole else None,
         "importances": _importances(study, len(whole)),
         "trials": whole + [t for t in told if t["state"] != "complete"],
     }
-
-
-def by(study: optuna.Study) -> str:
-    """Which held-out answers count, exact (match) or near ones."""
-    return str(json.loads(study.user_attrs[SPACE]).get("by", "match"))
 
 
 def _facts(trial: FrozenTrial) -> dict[str, Any]:

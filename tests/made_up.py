@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+from safetensors.numpy import save
 
 from auxmod.config import RunConfig
 from auxmod.experiments.store import Results, result_row
@@ -29,6 +32,11 @@ def row(run: RunConfig, match: float | None = None, tau: float = 0.9) -> dict[st
     steps = run.training.steps
     curve = [{"step": steps * i // 18, "loss": 1.0, "accuracy": share * rise(i / 18)} for i in range(1, 19)]
     return result_row(run, scores, {"device": "none"}, validation=share, curve=curve)
+
+
+def save_account(state: Path, account: Mapping[str, Any]) -> None:
+    """The file of a saved ensemble, without its tensors."""
+    state.write_bytes(save({}, metadata={"run": f"by-size:a digest {json.dumps(account)}"}))
 
 
 def append(path: Path, row: Mapping[str, Any]) -> bool:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import torch
 
+import made_up
 from auxmod.config import RunConfig
-from auxmod.experiments import choosing, ensembles, halving, saving
+from auxmod.experiments import choosing, ensembles, halving
 from auxmod.experiments.ensembles import Ended, Notice, Started, train_ensemble
 from auxmod.experiments.halving import RUNGS, Rung, behind
 from auxmod.experiments.saving import accounts
@@ -152,34 +153,6 @@ def test_stopped_anywhere_it_goes_on_from_there_to_the_same_rows(
         state.unlink()
 
 
-def test_killed_while_it_saves_for_the_first_time_since_it_went_on_it_goes_on_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """A state between the rungs beside an account from after them."""
-    configs, state = [tiny(k=k, seed=k) for k in (3, 4, 5, 6)], tmp_path / "0.safetensors"
-
-    def go_on(left: Sequence[RunConfig], rungs: int) -> list[Any]:
-        """As far as the first measurement after so many more rungs."""
-        seen: list[Any] = []
-        with contextlib.suppress(Interrupted, OSError):
-            asked = lambda: sum(isinstance(e, Rung) for e in seen) >= rungs  # noqa: E731
-            for event in train_ensemble(left, CPU, rungs=RUNGS, state=state, stopping=asked):
-                seen.append(event)
-        return seen
-
-    def full(*_: Any) -> None:
-        raise OSError
-
-    drop(monkeypatch, (3,), (2,), (2,))
-    go_on(configs, 1)
-    with monkeypatch.context() as patch:
-        patch.setattr(saving, "save_state", full)
-        assert isinstance(go_on(configs[:3], 1)[0], Started)
-    begun = go_on(configs[:3], 2)[0]
-    assert isinstance(begun, Started), begun
-    assert begun.step > 0
-
-
 def plain(row: dict[str, Any]) -> dict[str, Any]:
     """A row without what differs from day to day."""
     return {**row, "provenance": row["provenance"]["members"]}
@@ -197,11 +170,12 @@ def test_a_state_that_is_damaged_or_of_other_runs_is_not_gone_on_from(tmp_path: 
     assert "belongs to other runs" in notice.sentence
     assert isinstance(begun, Started)
     assert begun.step == 0
-    state.with_suffix(".json").write_text("{}")
-    assert list(accounts(tmp_path)) == []
-    notice, *_ = train_ensemble(configs, CPU, state=state)
-    assert isinstance(notice, Notice)
-    assert "is not the account of an ensemble" in notice.sentence
+    for account, words in (({}, "has no account of an ensemble"), ({"members": [], "curves": []}, "is not whole")):
+        made_up.save_account(state, account)
+        assert list(accounts(tmp_path)) == []
+        notice, *_ = train_ensemble(configs, CPU, state=state)
+        assert isinstance(notice, Notice)
+        assert words in notice.sentence
 
 
 @pytest.mark.parametrize(("near", "pruned"), [(True, [1, 3]), (False, [])])

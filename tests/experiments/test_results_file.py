@@ -157,17 +157,16 @@ def test_a_claim_holds_as_long_as_its_process_lives(tmp_path: Path) -> None:
 
 def test_saved_work_stays_until_its_runs_are_finished(tmp_path: Path) -> None:
     claim = claims.take(tmp_path / "d", ["a", "b"])
-    claim.log.write_text(json.dumps({"members": ["a", "b"]}))
-    assert list(claims.unfinished(tmp_path / "d")) == []  # the state is not there yet
-    claim.state.write_bytes(b"state")
-    (tmp_path / "d" / "junk.json").write_text("[]")
+    assert list(claims.unfinished(tmp_path / "d")) == []
+    made_up.save_account(claim.state, {"members": ["a", "b"]})
+    (tmp_path / "d" / f"{'0' * 16}.safetensors").write_bytes(b"junk")
     assert list(claims.unfinished(tmp_path / "d")) == [("a", "b")]
     claim.release()
     claims.tidy(tmp_path / "d", ["a"])
     assert claim.state.exists()
     claims.tidy(tmp_path / "d", ["a", "b", "c"])
     assert not claim.state.exists()
-    (tmp_path / "d" / "junk.json").unlink()
+    (tmp_path / "d" / f"{'0' * 16}.safetensors").unlink()
     claims.tidy(tmp_path / "d", [])
     assert not (tmp_path / "d").exists()
 

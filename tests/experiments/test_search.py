@@ -188,11 +188,11 @@ def test_killed_after_a_rung_it_goes_on_from_what_was_saved_and_prunes_nobody_tw
     assert (whole["complete"], whole["pruned"]) == (2, 6)
     honest, sizes = saving.save_state, list[int]()
 
-    def dying(path: Path, ensemble: Any) -> None:
+    def dying(path: Path, ensemble: Any, account: str) -> None:
         sizes.append(len(ensemble.configs))
         if moment.startswith("while") and len(set(sizes)) == rung + 2:
             raise KilledError
-        honest(path, ensemble)
+        honest(path, ensemble, account)
 
     with monkeypatch.context() as patch, opened(f"sqlite:///{tmp_path}/broken/s.db", "s", space) as study:
         patch.setattr(saving, "SAVING_SHARE", float("inf"))

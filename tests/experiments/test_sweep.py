@@ -167,17 +167,15 @@ def test_asked_to_stop_it_saves_and_goes_on(tmp_path: Path, undisturbed: dict[st
 
 
 @pytest.mark.usefixtures("eager_saving")
-@pytest.mark.parametrize("ending", [".safetensors", ".json"])
-def test_a_damaged_checkpoint_is_started_over(tmp_path: Path, undisturbed: dict[str, Any], ending: str) -> None:
+def test_a_damaged_checkpoint_is_started_over(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
     results = tmp_path / "r.jsonl"
     running = run_sweep(CELLS, results, CPU, checkpoint_every=5)
     list(itertools.islice(running, 10))
     running.close()
-    (saved,) = (tmp_path / "r.jsonl.d").glob(f"*{ending}")
+    (saved,) = (tmp_path / "r.jsonl.d").glob("*.safetensors")
     saved.write_bytes(b"junk")
     events = finish(CELLS, results)
-    if ending == ".safetensors":
-        assert any(isinstance(e, Notice) and "starts over" in e.sentence for e in events)
+    assert any(isinstance(e, Notice) and "starts over" in e.sentence for e in events)
     assert by_hash(results) == undisturbed
     assert os.listdir(tmp_path) == ["r.jsonl"]
 

@@ -1,7 +1,6 @@
 """What the page hears of a store: everything once, then what has changed, and never a file that has not."""
 
 import fcntl
-import json
 import os
 import shutil
 from pathlib import Path
@@ -127,7 +126,7 @@ def test_a_sweep_in_training_shows_its_cells_and_how_far_it_is(tmp_path: Path) -
     claims.announce(directory, {cell.hash: cell.to_dict() for cell in cells})
     claim = claims.take(directory, [cell.hash for cell in cells[2:4]])
     curves = [[{"step": 3, "loss": 0.5, "accuracy": 0.25}], []]
-    claim.log.write_text(json.dumps({"members": list(claim.members), "curves": curves, "step": 9}))
+    made_up.save_account(claim.state, {"members": list(claim.members), "curves": curves, "step": 9})
     library = Library(tmp_path)
     news = library.news(0, {})
     standing = {"name": "s.jsonl", "cells": 6, "going": 2, "done": 1, "failed": 1, "begun": 2 * 9 / 18}
@@ -148,7 +147,7 @@ def test_watching_takes_nothing_and_waits_for_nobody(tmp_path: Path) -> None:
     made_up.append(results, row(tiny()))
     directory = claims.directory_of(results)
     claim = claims.take(directory, ["a"])
-    assert claims.watched(results) == {"a": claim.log}
+    assert claims.watched(results) == {"a": claim.state}
     assert claims.held(directory) == {"a"}
     os.close(claim.descriptor)  # as its death would
     assert claims.watched(results) == {}

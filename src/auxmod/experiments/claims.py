@@ -1,10 +1,10 @@
 """Who trains what, where several processes sweep into one results file. Standard library only.
 
 Beside `sweep.jsonl` lies `sweep.jsonl.d/`: for each ensemble in training a claim, `<digest>.lock`, which names its
-runs and is locked by its process, and what it needs to go on, `<digest>.json` and `<digest>.safetensors`. The
-operating system unlocks a claim when its process dies, however it dies; whoever finds it so may go on from there.
-`plan` has the configurations of all that is to be trained, for those who watch. Call these functions while holding
-`store.locked(results)`, except those of a `Claim` one has, :func:`planned` and :func:`watched`.
+runs and is locked by its process, and what it needs to go on, `<digest>.safetensors`. The operating system unlocks a
+claim when its process dies, however it dies; whoever finds it so may go on from there. `plan` has the configurations of
+all that is to be trained, for those who watch. Call these functions while holding `store.locked(results)`, except those
+of a `Claim` one has, :func:`planned`, :func:`watched` and :func:`account`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from typing import Any
 from auxmod.errors import UserError, require
 from auxmod.files import append, parse, sha256, write_bytes
 
-LOG, STATE, LOCK, PLAN = ".json", ".safetensors", ".lock", "plan"
+STATE, LOCK, PLAN = ".safetensors", ".lock", "plan"
 DIGEST = "[0-9a-f]" * 16
 """How claims are named; other files, which a directory from elsewhere may hold, are left alone."""
+LONGEST = 100_000_000
+"""No header of a safetensors file is longer."""
 
 
 def directory_of(results: Path) -> Path:
@@ -42,10 +44,6 @@ class Claim:
     descriptor: int
 
     @property
-    def log(self) -> Path:
-        return self.place.with_suffix(LOG)
-
-    @property
     def state(self) -> Path:
         return self.place.with_suffix(STATE)
 
@@ -56,8 +54,7 @@ class Claim:
 
     def forget(self) -> None:
         """Delete what it would go on from, and what a kill left half written."""
-        self.state.unlink(missing_ok=True)  # first: a state without its log is never read
-        self.log.unlink(missing_ok=True)
+        self.state.unlink(missing_ok=True)
         for path in self.place.parent.glob(f".{self.place.name}.*"):
             path.unlink(missing_ok=True)
 
@@ -104,7 +101,7 @@ def planned(directory: Path) -> dict[str, Any]:
 
 
 def watched(results: Path) -> dict[str, Path] | None:
-    """The runs in training, each with its ensemble's log, for one who only looks; None while the file is in use."""
+    """The runs in training, each with its ensemble's state, for one who only looks; None while the file is in use."""
     members: dict[str, Path] = {}
     with open(results, "rb") as file:
         try:
@@ -114,7 +111,7 @@ def watched(results: Path) -> dict[str, Path] | None:
         for path, said in _made(directory_of(results)):
             if said is not None:
                 with contextlib.suppress(ValueError):
-                    members |= dict.fromkeys(_names(parse(said)), path.with_suffix(LOG))
+                    members |= dict.fromkeys(_names(parse(said)), path.with_suffix(STATE))
     return members
 
 
@@ -151,23 +148,32 @@ def _names(value: Any) -> list[str]:
     return value
 
 
-def _logs(directory: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """The logs of ensembles, each with its runs; what is none is passed over."""
-    for path in sorted(directory.glob(DIGEST + LOG)):
+def account(state: Path) -> Any:
+    """What a saved ensemble says of itself, from the header of its file: a length, and JSON of that length."""
+    try:
+        with open(state, "rb") as file:
+            header = parse(file.read(min(int.from_bytes(file.read(8), "little"), LONGEST)))
+        return parse(header["__metadata__"]["run"].split(" ", 2)[2])
+    except (LookupError, TypeError, AttributeError):
+        raise ValueError(f"{state} has no account") from None
+
+
+def _saved(directory: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """The saved ensembles, each with its runs; what is none is passed over."""
+    for path in sorted(directory.glob(DIGEST + STATE)):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            yield path, tuple(_names(parse(path.read_bytes())["members"]))
+            yield path, tuple(_names(account(path)["members"]))
 
 
 def unfinished(directory: Path) -> Iterator[tuple[str, ...]]:
     """The ensembles that were saved and not finished."""
-    return (members for path, members in _logs(directory) if path.with_suffix(STATE).exists())
+    return (members for _, members in _saved(directory))
 
 
 def tidy(directory: Path, finished: Collection[str]) -> None:
     """Delete the saved ensembles whose runs are all finished; where nobody trains, the plan and an empty directory."""
-    for path, members in _logs(directory):
+    for path, members in _saved(directory):
         if set(members) <= set(finished):
-            path.with_suffix(STATE).unlink(missing_ok=True)
             path.unlink(missing_ok=True)
     if held(directory):  # another sweep, of other cells into the same file
         return

@@ -13,13 +13,13 @@ from torch import Tensor
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, first_line, require
-from auxmod.experiments.claims import LOG
 from auxmod.experiments.halving import Race, Rung, configs_of
 from auxmod.experiments.origin import provenance
 from auxmod.experiments.own_data import load_data
-from auxmod.experiments.saving import Saver, read, restore
+from auxmod.experiments.saving import Saver, read
 from auxmod.experiments.single import Interrupted, device_name, divergence
 from auxmod.experiments.store import result_row
+from auxmod.learning.checkpoint import load_state
 from auxmod.learning.engine import Ensemble, Finished, Progress
 from auxmod.learning.memory import check_fits, clean_up
 from auxmod.learning.precision import resolve_precision
@@ -75,7 +75,7 @@ def train_ensemble(
     ensemble is made anew, smaller, from what the others have learned, so that what is dropped costs nothing more, and
     the others learn what they would have.
 
-    ``state`` (and a `.json` beside it) is where it is saved: each ``checkpoint_every`` steps, though never for more
+    ``state`` is the file where it is saved: each ``checkpoint_every`` steps, though never for more
     than a hundredth of the time, and when ``stopping()`` says so. What is there already is gone on from, where
     ``configs`` are the runs left of it.
     """
@@ -131,12 +131,12 @@ def _part(ensemble: Ensemble, members: list[int]) -> dict[str, Tensor]:
 
 def _restored(state: Path, configs: Sequence[RunConfig], device: torch.device) -> tuple[Race, Ensemble]:
     """An ensemble where it was saved."""
-    race, path = read(state), state.with_suffix(LOG)
+    race = read(state)
     riding = [_found(config, configs) for config in configs_of(race.riding)]
-    require(race.left == {c.hash for c in configs}, f"{path} belongs to other runs.")
-    require(race.left - race.dead.keys() <= {c.hash for c in riding} <= set(race.members), f"{path} is not whole.")
+    require(race.left == {c.hash for c in configs}, f"{state} belongs to other runs.")
+    require(race.left - race.dead.keys() <= {c.hash for c in riding} <= set(race.members), f"{state} is not whole.")
     ensemble = _made(riding, device)
-    restore(state, ensemble, race)
+    load_state(state, ensemble)
     return race, ensemble
 
 

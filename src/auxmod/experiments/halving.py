@@ -33,7 +33,7 @@ class Rung:
 
 @dataclass
 class Race:
-    """An ensemble's account, saved beside its state: who rides, who was pruned, who died, and how all have done."""
+    """An ensemble's account, saved with its state: who rides, who was pruned, who died, and how all have done."""
 
     members: list[str]
     """All that it began with, by hash."""
@@ -48,8 +48,6 @@ class Race:
     dead: dict[str, int] = field(default_factory=dict)
     rung: int = 0
     """The step of the last comparison."""
-    earlier: dict[str, Any] = field(default_factory=dict)
-    """The last four as the state was saved before: a kill may leave that one beside this account."""
 
     @classmethod
     def of(cls, configs: Sequence[RunConfig]) -> Race:
@@ -92,10 +90,6 @@ class Race:
             if stay and max(sizes[e] for e in stay) < max(sizes):
                 stay = sorted([*stay, sizes.index(max(sizes))])
         return stay
-
-    def saved(self) -> None:
-        """The state that this is beside has been written."""
-        self.earlier = {"riding": self.riding, "gone": self.gone, "dead": dict(self.dead), "rung": self.rung}
 
 
 def configs_of(riding: Sequence[Mapping[str, Any]]) -> list[RunConfig]:

@@ -1,8 +1,9 @@
 """Weights and training state on disk: safetensors, no pickle, nothing that runs when it is loaded.
 
 A model is two files, `config.json` and `model.safetensors`; what a run needs beside them to go on exactly is
-`state.safetensors`. Every file is written atomically and has the run it belongs to and a digest of its tensors, in a
-single entry of metadata: safetensors writes several in a random order, and equal models should be equal files.
+`state.safetensors`. Every file is written atomically and has the run it belongs to, a digest of its tensors, and an
+ensemble's account of itself, in a single entry of metadata: safetensors writes several in a random order, and equal
+models should be equal files.
 """
 
 from __future__ import annotations
@@ -73,20 +74,10 @@ def load_model(directory: Path, device: torch.device) -> tuple[Encoder, RunConfi
     return encoder.to(device).eval(), config
 
 
-def save_state(path: Path, ensemble: Ensemble) -> None:
-    """Write all that an ensemble needs to go on from here."""
+def save_state(path: Path, ensemble: Ensemble, account: str = "") -> None:
+    """Write all that an ensemble needs to go on from here, with what its owner wants to find in the same file."""
     tensors = {name: t.detach().contiguous().cpu() for name, t in ensemble.snapshot().items()}
-    _write(path, tensors, _name(ensemble.configs))
-
-
-def runs_of(path: Path) -> list[str]:
-    """The hashes of the runs that a state is of; none where it does not say."""
-    try:
-        with safe_open(path, "pt") as file:
-            owner: str = (file.metadata() or {}).get("run", "").partition(" ")[0]
-    except (SafetensorError, OSError):
-        return []
-    return owner.removeprefix(LAYOUT).split(",") if owner else []
+    _write(path, tensors, _name(ensemble.configs), account)
 
 
 def load_state(path: Path, ensemble: Ensemble) -> None:
@@ -118,8 +109,8 @@ def _bytes(tensor: Tensor) -> memoryview:
     return row.view(torch.uint8).numpy().data
 
 
-def _write(path: Path, tensors: dict[str, Tensor], run: str) -> None:
-    write_bytes(path, to_bytes(tensors, metadata={"run": f"{run} {_digest(tensors)}"}))
+def _write(path: Path, tensors: dict[str, Tensor], run: str, account: str = "") -> None:
+    write_bytes(path, to_bytes(tensors, metadata={"run": f"{run} {_digest(tensors)} {account}".rstrip()}))
 
 
 def _read(path: Path, run: str, remedy: str) -> dict[str, Tensor]:
@@ -131,7 +122,8 @@ def _read(path: Path, run: str, remedy: str) -> dict[str, Tensor]:
         found = _digest(tensors)
     except (SafetensorError, OSError, RuntimeError, ValueError, MemoryError) as error:
         raise UserError(f"{path} is damaged or not a safetensors file ({error}): {remedy}.") from None
-    owner, _, digest = metadata.get("run", "").partition(" ")
+    owner, _, rest = metadata.get("run", "").partition(" ")
+    digest = rest.partition(" ")[0]
     require(
         owner == run,
         f"{path} belongs to another run than the {CONFIG} beside it, or to another version of auxmod: {remedy}.",

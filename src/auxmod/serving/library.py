@@ -20,7 +20,7 @@ from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments import catalogue, claims
 from auxmod.experiments.catalogue import Entry
-from auxmod.files import CONFIG, METRICS, MODEL, PROVENANCE, RESULT, read_json, sha256
+from auxmod.files import CONFIG, METRICS, MODEL, PROVENANCE, RESULT, sha256
 
 REST, SHARE = 1.0, 0.01
 """Seconds between two looks at the store, and the most of the time that is spent on them."""
@@ -217,7 +217,7 @@ class Library:
 def _log(path: Path) -> tuple[int, dict[str, list[dict[str, Any]]]]:
     """The step of an ensemble in training as of its last checkpoint, and its curves by the runs' hashes."""
     try:
-        log = read_json(path)
+        log = claims.account(path)
         return int(log["step"]), dict(zip(log["members"], log["curves"], strict=True))
     except UNREADABLE:  # not saved yet, or not whole
         return 0, {}

@@ -9,7 +9,9 @@ import math
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -291,3 +293,26 @@ def test_where_nothing_wraps_the_smallest_r_is_chosen() -> None:
 def test_distances_stay_finite_where_probabilities_are_below_the_smallest_float() -> None:
     assert laws.uniform_nonzero_law(200, 974_269)[0] == 0
     assert math.isfinite(theory.kl_uniform_sparse(200, 974_269))
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        laws.wrap_counts, laws.wrap_law, laws.sparse_wrap_law, theory.expected_wraps, theory.expected_wraps_floor,
+        theory.p_no_wrap, theory.p_no_wrap_as_printed,
+        lambda n, q, k: laws.mixed_wrap_law(n, q, (1, k), (0.75, 0.25)),
+        lambda n, q, k: theory.expected_label_wraps(n, q, (1, k), (0.75, 0.25)),
+        lambda n, q, k: theory.rho_exact(n, q, (1, k), (0.75, 0.25)),
+        lambda n, q, k: theory.choose(n, q),
+        lambda n, q, k: laws.sum_probability(n, q, 5 * k),
+        lambda n, q, k: laws.sum_law(n, q).tolist(),
+        lambda n, q, k: laws.sum_law_error(n, q),
+        lambda n, q, k: theory.risk_ratio(n, q),
+        lambda n, q, k: theory.tv_sparse_uniform(n, q),
+        lambda n, q, k: theory.kl_sparse_uniform(n, q),
+        lambda n, q, k: theory.summary(n, q, k=k),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("problem", [(16, 97, 4), (40, 999, 3)])
+def test_numbers_of_numpys_overflow_nothing(law: Callable[..., Any], problem: tuple[int, int, int]) -> None:
+    assert law(*map(np.int64, problem)) == law(*problem)

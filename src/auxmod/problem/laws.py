@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auxmod.checked import is_int
 from auxmod.config import Fill, Problem
 from auxmod.errors import require
 
@@ -38,11 +39,12 @@ EXACT_WORK = 500_000
 """N²·q up to which the law of S_N is counted in integers."""
 
 
-def check(n: int, q: int, multiplier: int = 1) -> None:
-    """Refuse a problem or a multiplier that makes no sense, in a sentence."""
-    Problem(n=n, q=q)
-    whole = isinstance(multiplier, int) and not isinstance(multiplier, bool)
-    require(whole and multiplier >= 1, f"--k is {multiplier}, but a multiple of q is a whole number ≥ 1.")
+def check(n: int, q: int, multiplier: int = 1) -> tuple[int, int, int]:
+    """The three as Python's own integers, since numpy's overflow; what makes no sense is refused in a sentence."""
+    problem = Problem(n=n, q=q)
+    whole = is_int(multiplier) and multiplier >= 1
+    require(whole, f"--k is {multiplier}, but a multiple of q is a whole number ≥ 1.")
+    return problem.n, problem.q, int(multiplier)
 
 
 # ---- wraps of uniform inputs ------------------------------------------------------------------------------
@@ -51,7 +53,7 @@ def check(n: int, q: int, multiplier: int = 1) -> None:
 @lru_cache(maxsize=16)
 def below_counts(n: int, q: int) -> tuple[int, ...]:
     """How many of the q^N inputs have S_N < m·q, for m = 0..N (all of them at m = N)."""
-    check(n, q)
+    n, q, _ = check(n, q)
     require(
         n <= MOST_TERMS,
         f"--n is {n}, but the exact law of the wraps is computed up to N = {MOST_TERMS}: choose a smaller --n.",
@@ -62,7 +64,7 @@ def below_counts(n: int, q: int) -> tuple[int, ...]:
 
 def wrap_counts(n: int, q: int, k: int = 1) -> list[int]:
     """How many of the q^N inputs have D_Kq = 0, 1, …, up to the last count that can occur."""
-    check(n, q, k)
+    n, q, k = check(n, q, k)
     if k * q > n * (q - 1):
         return [q**n]  # S_N never reaches Kq
     return _steps(below_counts(n, q), k, last=n * (q - 1) // (k * q))
@@ -70,6 +72,7 @@ def wrap_counts(n: int, q: int, k: int = 1) -> list[int]:
 
 def wrap_law(n: int, q: int, k: int = 1) -> list[float]:
     """P(D_Kq = d) for d = 0, 1, … under uniform inputs."""
+    n, q, k = check(n, q, k)
     whole = q**n
     return [count / whole for count in wrap_counts(n, q, k)]
 
@@ -84,7 +87,7 @@ def mixed_wrap_law(n: int, q: int, moduli: tuple[int, ...], weights: tuple[float
 
 def sum_probability(n: int, q: int, s: int) -> Fraction:
     """P(S_N = s) by the closed form of the paper's Proposition 5, which is right."""
-    check(n, q)
+    n, q, _ = check(n, q)
     if not 0 <= s <= n * (q - 1):
         return Fraction(0)
     terms = ((-1) ** i * math.comb(n, i) * math.comb(s - q * i + n - 1, n - 1) for i in range(s // q + 1))
@@ -103,7 +106,7 @@ def sum_counts(n: int, q: int) -> Integers:
 
 def sum_law(n: int, q: int) -> Floats:
     """P(S_N = s) for s = 0..N(q−1): exact where that is cheap, else within :func:`sum_law_error` of it."""
-    check(n, q)
+    n, q, _ = check(n, q)
     size = n * (q - 1) + 1
     require(
         size <= MOST_SUMS,
@@ -124,6 +127,7 @@ def sum_law_error(n: int, q: int) -> float:
     inverse transform, a mean, passes on (10N + 16)u at most. Its own rounding is at most 8u·log2(M) in the
     2-norm, and the law's 2-norm is at most 1.
     """
+    n, q, _ = check(n, q)
     if n * n * q <= EXACT_WORK:
         return 2.0**-53  # one division, rounded to nearest, of a number in [0, 1]
     return 2.0**-53 * (10 * n + 16 + 8 * math.log2(_transform_length(n, q)))
@@ -159,7 +163,7 @@ def _sine(numerator: NDArray[np.int64], length: int) -> Floats:
 
 def term_law(n: int) -> Floats:
     """g(z) = 1/(C_N √(N−z+1)) at index z, for z in 1..N (Section 3); g(0) = 0."""
-    check(n, 2)
+    n, *_ = check(n, 2)
     law = np.zeros(n + 1)
     law[1:] = 1 / np.sqrt(np.arange(n, 0, -1))
     normalised: Floats = law / math.fsum(law)
@@ -168,7 +172,7 @@ def term_law(n: int) -> Floats:
 
 def sparse_wrap_law(n: int, q: int, k: int = 1, fill: Fill = "zero") -> list[float]:
     """P(D_Kq = d) for d = 0, 1, … under sparse inputs: the laws for z terms, mixed by g(z)."""
-    check(n, q, k)
+    n, q, k = check(n, q, k)
     require(
         n <= MOST_SPARSE_TERMS,
         f"--n is {n}, but the sparse wrap law is computed up to N = {MOST_SPARSE_TERMS}: choose a smaller --n.",
@@ -211,7 +215,7 @@ def sparse_nonzero_law(n: int, q: int, fill: Fill = "zero") -> Floats:
     Filled from {1..q−1}, w is z; filled from {0..q−1} (the paper), w is binomial of z terms, each non-zero with
     probability 1 − 1/q. The binomial rows follow one another by sums of positive terms: no cancellation.
     """
-    check(n, q)
+    n, q, _ = check(n, q)
     g = term_law(n)
     if fill == "nonzero":
         return g
@@ -223,13 +227,13 @@ def sparse_nonzero_law(n: int, q: int, fill: Fill = "zero") -> Floats:
 
 def uniform_nonzero_law(n: int, q: int) -> Floats:
     """P(an input has w non-zeros), w = 0..N, under uniform inputs: Bin(N, 1 − 1/q)."""
-    check(n, q)
+    n, q, _ = check(n, q)
     return _binomial_rows(n, q)[n]
 
 
 def log_uniform_nonzero_law(n: int, q: int) -> Floats:
     """Its natural logarithm, which stays finite where q^−N is below the smallest float."""
-    check(n, q)
+    n, q, _ = check(n, q)
     keep, drop = math.log1p(-1 / q), math.log(q)
     return np.array([math.log(math.comb(n, w)) + w * keep - (n - w) * drop for w in range(n + 1)])
 

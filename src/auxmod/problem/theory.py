@@ -45,7 +45,7 @@ def chance(q: int, tau: float | None, angles: bool) -> float:
 
 def expected_wraps(n: int, q: int, m: int = 1) -> Fraction:
     """E[S_N/mq] = N(q−1)/(2mq): wraps without the floor (Proposition 2); X_0 is m = 1."""
-    laws.check(n, q, m)
+    n, q, m = laws.check(n, q, m)
     return Fraction(n * (q - 1), 2 * m * q)
 
 
@@ -56,7 +56,7 @@ def expected_wraps_floor(n: int, q: int, m: int = 1) -> Fraction:
     {0..q−1} (each x_i shifts the last by a uniform amount), and the sum wraps at step i exactly where
     R_i < R_{i−1}, which has probability (q−1)/(2q) at each of the N−1 steps. For other m it is counted.
     """
-    laws.check(n, q, m)
+    n, q, m = laws.check(n, q, m)
     if m == 1:
         return Fraction((n - 1) * (q - 1), 2 * q)
     return Fraction(sum(d * count for d, count in enumerate(laws.wrap_counts(n, q, m))), q**n)
@@ -74,7 +74,7 @@ def expected_terms(n: int) -> float:
 
 def expected_sparse_wraps(n: int, q: int, fill: Fill = "zero") -> float:
     """E[X_2] = E[S_z]/q, no limit taken: an entry's mean is (q−1)/2, or q/2 if filled from {1..q−1}."""
-    laws.check(n, q)
+    n, q, _ = laws.check(n, q)
     return expected_terms(n) * ((q - 1) / (2 * q) if fill == "zero" else 0.5)
 
 
@@ -96,7 +96,7 @@ def expected_sparse_wraps_floor(n: int, q: int, fill: Fill = "zero") -> float:
 
 def p_no_wrap(n: int, q: int, k: int) -> Fraction:
     """P(D_Kq = 0) of Proposition 7, corrected: q^−N Σ_{i<K} (−1)^i C(N,i) C((K−i)q+N−1, N)."""
-    laws.check(n, q, k)
+    n, q, k = laws.check(n, q, k)
     return Fraction(laws.wrap_counts(n, q, k)[0], q**n)
 
 
@@ -106,7 +106,7 @@ def p_no_wrap_as_printed(n: int, q: int, k: int) -> Fraction:
     The sum of C(s+N−1, N−1) over s < (K−i)q is C((K−i)q+N−1, N) by the identity the paper quotes. What is
     printed is instead P(S_N = Kq) less one term: P(S_N = Kq) − (−1)^K C(N,K)/q^N.
     """
-    laws.check(n, q, k)
+    n, q, k = laws.check(n, q, k)
     terms = ((-1) ** i * math.comb(n, i) * math.comb((k - i) * q + n - 1, n - 1) for i in range(min(k, n + 1)))
     return Fraction(sum(terms), q**n)
 
@@ -145,7 +145,7 @@ def gap_bound(n: int, q: int, epsilon: float = 1.0, delta: float = 0.0) -> float
 
 def zero_free_mass(n: int, q: int, fill: Fill = "zero") -> float:
     """P_sparse(no zero entry): g(N)(1−1/q)^N, or g(N) if filled from {1..q−1}. Never zero."""
-    laws.check(n, q)
+    n, q, _ = laws.check(n, q)
     kept = math.exp(n * math.log1p(-1 / q)) if fill == "zero" else 1.0
     return float(laws.term_law(n)[n]) * kept
 
@@ -168,12 +168,12 @@ def risk_ratio(n: int, q: int, fill: Fill = "zero") -> float:
     so the maximum is C_N = 1/g(N) = Σ_{k≤N} 1/√k for every q, and R_te − R_tr ≤ (C_N − 1)·R_tr. Filled from
     {1..q−1}, the all-zero input is never trained on and the ratio is infinite.
     """
-    laws.check(n, q)
+    n, q, _ = laws.check(n, q)
     return 1 / float(laws.term_law(n)[n]) if fill == "zero" else math.inf
 
 
 def _check_risks(n: int, q: int, epsilon: float, delta: float) -> None:
-    laws.check(n, q)
+    n, q, _ = laws.check(n, q)
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         require(0 <= value < math.inf, f"--{name} is {value:g}, but an expected loss is a number of 0 or more.")
 
@@ -220,7 +220,7 @@ def choose(n: int, q: int) -> tuple[int, float]:
     own best pairs scatter. Experiments speak against it: beyond N = 8 a fixed K = 4, r = 0.3 learned far
     better (docs/results.md).
     """
-    laws.check(n, q)
+    n, q, _ = laws.check(n, q)
     low, high = GRID_K
     k = next((k for k in range(low, high) if k >= n or 2 * p_no_wrap(n, q, k) >= 1), high)
     plain, aux = float(expected_wraps_floor(n, q)), float(expected_wraps_floor(n, q, k))
@@ -248,7 +248,7 @@ def summary(
     The moduli are the paper's 1 and K with weights 1−r and r (K = 4, r = 0.3 unless given), or any others. What
     is said of one modulus (`k`, `kq`, `p_no_wrap`, `wrap_law`) is about the largest; `moduli` lists each.
     """
-    laws.check(n, q)
+    n, q, _ = laws.check(n, q)
     method = resolve_method(n, True, method="aux", k=k, r=r, moduli=moduli, weights=weights, fill=fill)
     m, w, top = method.moduli, method.weights, max(method.moduli)
     return {

@@ -108,3 +108,22 @@ def test_the_test_inputs_never_change() -> None:
     """Figures of different days are of the same questions."""
     rows = make(stream="test", seed=sampling.TEST_SEED, count=2, n=6, q=97)
     assert rows.tolist() == [[28, 40, 0, 16, 71, 24], [17, 86, 63, 84, 22, 51]]
+
+
+@pytest.mark.parametrize("distribution", ["uniform", "sparse"])
+def test_a_large_data_set_is_drawn_in_pieces(monkeypatch: pytest.MonkeyPatch, distribution: Distribution) -> None:
+    """The same one, and never more of it at once: the random bits of all of it would be many times as large."""
+    whole = make(distribution, start=5, count=100, n=6, q=31)
+    drawn: list[int] = []
+    honest = sampling.rng.bits
+
+    def noted(keys: int, counter: torch.Tensor) -> torch.Tensor:
+        drawn.append(counter.numel())
+        return honest(keys, counter)
+
+    monkeypatch.setattr(sampling.rng, "bits", noted)
+    monkeypatch.setattr(sampling, "AT_ONCE", 50)
+    assert torch.equal(make(distribution, start=5, count=100, n=6, q=31), whole)
+    assert max(drawn) <= 50
+    monkeypatch.setattr(sampling, "AT_ONCE", 1)  # less than a row
+    assert torch.equal(make(distribution, start=5, count=100, n=6, q=31), whole)

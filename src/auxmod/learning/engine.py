@@ -123,8 +123,10 @@ class Ensemble:
         self.loss_sum = torch.zeros(len(configs), dtype=dtype, device=device)
 
         given = data or [None] * len(configs)
-        self.x = torch.stack([training_inputs(c, device, own) for c, own in zip(configs, given, strict=True)])
-        self.sums = labels.sums(self.x)
+        self.x = torch.empty(len(configs), first.training.samples, self.n, dtype=torch.int32, device=device)
+        for row, c, own in zip(self.x, configs, given, strict=True):
+            row.copy_(training_inputs(c, device, own))
+        self.sums = torch.stack([labels.sums(row) for row in self.x])  # each is widened to int64 on its way
         self.order = torch.zeros(self.x.shape[:2], dtype=torch.int64, device=device)
         self.dropout_keys = torch.tensor([rng.key(c.seed, "dropout") for c in configs], device=device)
         self._compile(device)

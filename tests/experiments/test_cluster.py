@@ -288,12 +288,15 @@ def _noted(steps: list[int], events: Iterator[Any]) -> Iterator[Any]:
         yield event
 
 
-def test_a_worker_short_of_memory_for_what_was_saved_keeps_it() -> None:
-    desk = Desk(SimpleNamespace(remote=lambda **_: lambda _: None), SimpleNamespace(device=torch.device("cpu")), None)
+def test_a_worker_short_of_memory_for_what_was_saved_keeps_it(tmp_path: Path) -> None:
+    ray, queue = SimpleNamespace(remote=lambda **_: lambda _: None), SimpleNamespace(device=torch.device("cpu"))
+    queue.cells, claim = {"a": tiny()}, SimpleNamespace(members=("a",))
     error = OSError("the task's")
     error.cause = ShortError("3 cells do not fit.")  # type: ignore[attr-defined]
     with pytest.raises(UserError, match="3 cells do not fit"):
-        desk._lost(SimpleNamespace(members=()), error)  # type: ignore[arg-type]
+        Desk(ray, queue, tmp_path)._lost(claim, error)  # type: ignore[arg-type]
+    (row,) = Desk(ray, queue, None)._lost(claim, error)  # type: ignore[arg-type]
+    assert row["failed"] == "3 cells do not fit."  # what it had saved was its own, and is gone with it
 
 
 def test_waiting_for_a_worker_can_be_stopped() -> None:

@@ -319,6 +319,26 @@ def test_what_was_saved_is_kept_where_memory_is_short_of_it_later(
     assert by_hash(results).keys() == {config.hash for config in cells}
 
 
+@pytest.mark.usefixtures("eager_saving")
+@pytest.mark.parametrize("count", [1, 3])
+def test_memory_that_another_takes_once_it_was_saved_costs_no_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    cells, results = CELLS[:count], tmp_path / "r.jsonl"
+    with monkeypatch.context() as patch:
+
+        def short(self: Any) -> None:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 MiB.")
+
+        patch.setattr("auxmod.learning.engine.Ensemble._finish", short)
+        with pytest.raises(UserError, match=r"saved in .* does not fit into the memory that is free now: free some"):
+            finish(cells, results, checkpoint_every=1)
+    assert not results.read_text()
+    (begun,) = (event for event in finish(cells, results) if isinstance(event, Started))
+    assert (len(begun.configs), begun.step) == (count, begun.steps)
+    assert all("scores" in row for row in read_results(results))
+
+
 def test_what_a_librarys_memory_is_short_of_is_short_of_memory() -> None:
     assert ensembles._out_of_memory(RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate"))
     assert not ensembles._out_of_memory(RuntimeError("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED"))

@@ -180,7 +180,7 @@ class Desk:
     def _lost(self, claim: claims.Claim, error: Exception) -> list[dict[str, Any]]:
         """The rows of an ensemble of which nothing came."""
         cause = getattr(error, "cause", None)
-        if isinstance(cause, ShortError):  # what was saved is kept, for when there is memory
+        if isinstance(cause, ShortError) and self.shared:  # what was saved is kept, for when there is memory
             raise cause
         if cause is None:  # the worker's end, not the task's; what Ray says of it names machines
             reason = f"{type(error).__name__}: the ensemble's worker was lost {RETRIES + 1} times."

@@ -196,10 +196,10 @@ def attempted(
 ) -> Iterator[Any]:
     """Pass on what happens to an ensemble in training; where it fails, rows say why, or it is to come in halves.
 
-    One that goes on from its ``state`` did fit: where memory is short of it now, that is a sentence, and no step lost.
+    One that has been saved did fit: where memory is short of it now, that is a sentence, and no saved step is lost.
     """
     reason = _unfit(configs[0], device) if len(configs) == 1 else None
-    full, begun = reason is not None, state.exists()
+    full = reason is not None
     if reason is None:
         try:
             yield from train()
@@ -208,7 +208,7 @@ def attempted(
             raise
         except RuntimeError as error:
             full, reason = _out_of_memory(error), _reason(error)
-    if full and begun:
+    if full and state.exists():
         short = f"The ensemble saved in {state} does not fit into the memory that is free now"
         raise ShortError(f"{short}: free some and give the same command again, or delete that file to start it over.")
     if full and len(configs) > 1:

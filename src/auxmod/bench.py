@@ -6,7 +6,6 @@ that a clock that drifts, or a neighbour on the machine, meets both alike; figur
 
 from __future__ import annotations
 
-import gc
 import math
 import statistics
 import tempfile
@@ -30,7 +29,8 @@ from auxmod.experiments.sweep import run_sweep
 from auxmod.learning import cost
 from auxmod.learning.capture import captured
 from auxmod.learning.engine import Ensemble
-from auxmod.learning.precision import resolve_precision, trunk_dtype
+from auxmod.learning.memory import clean_up
+from auxmod.learning.precision import products, resolve_precision, trunk_dtype
 from auxmod.settings import build
 from auxmod.yardstick import plain_works
 
@@ -182,7 +182,8 @@ def matrix_tflops(precision: str, device: torch.device, clock: Clock) -> float:
     dtype = trunk_dtype(precision)
     size = 8192 if device.type == "cuda" else 2048 if dtype != torch.float16 else 512  # fp16 is slow on a CPU
     a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
-    return 2 * size**3 / statistics.median(clock({"product": lambda: a @ b})["product"]) / 1e12
+    with products(precision):
+        return 2 * size**3 / statistics.median(clock({"product": lambda: a @ b})["product"]) / 1e12
 
 
 def prepared_step(ensemble: Ensemble) -> tuple[Work, Work, bool]:
@@ -241,11 +242,9 @@ def measure(
 
 def _clean_slate(device: torch.device) -> int:
     """Forget what earlier cases allocated and compiled; returns the bytes that stay in use on a GPU."""
-    gc.collect()  # an ensemble and its compiled methods hold each other
+    clean_up(device)
     if device.type == "cpu":
         return 0
-    torch.compiler.reset()  # nor may a shape be compiled as a variation of an earlier one
-    torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats(device)
     return torch.cuda.memory_allocated(device)
 

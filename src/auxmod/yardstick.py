@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from auxmod.config import RunConfig
 from auxmod.learning.engine import make_encoder, training_inputs
 from auxmod.learning.plain import PlainModel
+from auxmod.learning.precision import products
 
 Work = Callable[[], object]
 
@@ -27,7 +28,6 @@ def plain_works(config: RunConfig, device: torch.device) -> dict[str, Work]:
 
 def plain_training(config: RunConfig, device: torch.device, fast: bool) -> Iterator[None]:
     """Plain PyTorch trains one model, a step at each `next`: fp32, or `torch.compile` with fp16 autocast."""
-    torch.set_float32_matmul_precision("highest")  # fp32 is fp32, whatever ours runs in
     training, encoder = config.training, make_encoder([config])
     data = training_inputs(config, torch.device("cpu")).long()
     loader = DataLoader(TensorDataset(data, data.sum(1)), training.batch, shuffle=True, drop_last=True)
@@ -42,12 +42,13 @@ def plain_training(config: RunConfig, device: torch.device, fast: bool) -> Itera
         for x, total in loader:
             x, total = x.to(device), total.to(device)
             modulus = torch.multinomial(weights, len(x), replacement=True)
-            with torch.autocast(device.type, torch.float16, enabled=fast):
-                outputs = forward(points(x[..., None], moduli).flatten(-2))
-                chosen = outputs.view(len(x), -1, 2)[torch.arange(len(x), device=device), modulus]
-                loss = F.mse_loss(chosen, points(total, moduli[modulus]))
-            optimiser.zero_grad()
-            scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+            with products("fp32"):  # fp32 is fp32, whatever ours runs in
+                with torch.autocast(device.type, torch.float16, enabled=fast):
+                    outputs = forward(points(x[..., None], moduli).flatten(-2))
+                    chosen = outputs.view(len(x), -1, 2)[torch.arange(len(x), device=device), modulus]
+                    loss = F.mse_loss(chosen, points(total, moduli[modulus]))
+                optimiser.zero_grad()
+                scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
             scaler.step(optimiser)
             scaler.update()
             schedule.step()

@@ -22,7 +22,7 @@ from auxmod.experiments.store import read_results, result_row
 from auxmod.experiments.sweep import Event, Standing, run_sweep
 from auxmod.learning import engine
 from auxmod.learning.cost import member_bytes, work
-from auxmod.learning.engine import Progress
+from auxmod.learning.engine import Progress, shape_of
 from auxmod.learning.objective import Objective
 from tiny import SETTINGS, tiny
 
@@ -422,7 +422,7 @@ def test_an_ensemble_is_as_large_as_the_memory_and_no_larger_than_it_pays() -> N
     assert sizes(free=2**40) == [MOST_MEMBERS, MOST_MEMBERS, 150 - 2 * MOST_MEMBERS]
     assert set(sizes(free=int(10 * size / HEADROOM) + 1)) == {10}
     assert set(sizes(free=0)) == {1}
-    limits = {packing.group_of(cells[0]): 50}
+    limits = {shape_of(cells[0]): 50}
     assert sizes(free=2**40, limits=limits) == [50, 50, 50]
 
 

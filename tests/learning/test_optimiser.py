@@ -18,7 +18,7 @@ SHAPES = {"blocks.weight": (4, 5), "bias": (7,)}
 CONFIGS = [
     tiny(epochs=20, lr=1e-2, clip=0.5, warmup=0.1, weight_decay=0.1),
     tiny(epochs=20, lr=3e-3, clip=0.0, warmup=0.0, weight_decay=0.0, beta1=0.8, beta2=0.95),
-    tiny(epochs=15, lr=2e-2, clip=50.0, warmup=0.5, weight_decay=0.3),
+    tiny(epochs=20, lr=2e-2, clip=50.0, warmup=0.5, weight_decay=0.3),
 ]
 
 
@@ -124,13 +124,12 @@ def test_each_member_is_stepped_as_torch_would(dtype: torch.dtype, tolerance: fl
     for step in range(100):
         gradients = random_gradients(len(CONFIGS), step, dtype)
         case.step(step, gradients)
-        for e, (oracle, config) in enumerate(zip(oracles, CONFIGS, strict=True)):
-            if step < config.training.steps:
-                oracle.step({name: gradient[e] for name, gradient in gradients.items()})
+        for e, oracle in enumerate(oracles):
+            oracle.step({name: gradient[e] for name, gradient in gradients.items()})
             for name, value in case.values(e).items():
                 expected = oracle.parameters[name].detach()
                 torch.testing.assert_close(value, expected, rtol=tolerance, atol=tolerance)
-    assert case.state.updates.tolist() == [100, 100, 90]
+    assert case.state.updates.tolist() == [100, 100, 100]
 
 
 def test_the_norm_that_is_clipped_is_of_the_whole_member() -> None:

@@ -1,10 +1,16 @@
 """Which device and which arithmetic."""
 
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 
 from auxmod.errors import UserError
-from auxmod.learning.precision import resolve_device, resolve_precision, trunk_dtype
+from auxmod.learning.engine import Ensemble
+from auxmod.learning.precision import products, resolve_device, resolve_precision, trunk_dtype
+from tiny import tiny
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
@@ -59,3 +65,41 @@ def test_precision(monkeypatch) -> None:
     with pytest.raises(UserError, match="use fp32 on a CPU"):
         resolve_precision("tf32", CPU)
     assert [trunk_dtype(p) for p in ("fp32", "fp16", "bf16")] == [torch.float32, torch.float16, torch.bfloat16]
+
+
+@pytest.mark.parametrize(("precision", "meanwhile"), [("tf32", "high"), ("fp16", "highest"), ("fp32", "highest")])
+@pytest.mark.parametrize("own", ["high", "highest"])
+def test_the_processs_own_switch_is_put_back(
+    monkeypatch: pytest.MonkeyPatch, precision: str, meanwhile: str, own: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision(own)
+        with contextlib.suppress(ZeroDivisionError), products(precision):
+            assert torch.get_float32_matmul_precision() == meanwhile
+            raise ZeroDivisionError
+        assert torch.get_float32_matmul_precision() == own
+        torch.backends.cuda.matmul.fp32_precision = "tf32"  # the newer way, which the older cannot read
+        with products(precision):
+            assert torch.get_float32_matmul_precision() == meanwhile
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def test_a_step_and_an_answer_are_computed_as_asked_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    ensemble, seen = Ensemble([tiny()], CPU), list[str]()
+    ensemble.precision = "tf32"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    before = torch.get_float32_matmul_precision()
+
+    def noted(inner: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *values: (seen.append(torch.get_float32_matmul_precision()), inner(*values))[1]
+
+    monkeypatch.setattr(ensemble, "_embed", noted(ensemble._embed))
+    monkeypatch.setattr(ensemble, "_trunk", noted(ensemble._trunk))
+    ensemble._draw_order(0)
+    ensemble.step()
+    ensemble.outputs(ensemble.x[:, :2])
+    assert seen == ["high"] * 4
+    assert torch.get_float32_matmul_precision() == before

@@ -110,10 +110,17 @@ def test_tokens_can_be_read_out_as_angles() -> None:
     assert scores["tau_chance"]["0.05"] == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize("settings", [{"harmonics": (2,), "weights": (0.5, 0.5)}, {"asked": "all"}, {"alpha": 0.1}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"moduli": (1,), "harmonics": (2,), "weights": (0.5, 0.5)},
+        {"moduli": (1, 4), "asked": "all"},
+        {"moduli": (1,), "alpha": 0.1},
+    ],
+)
 def test_classes_have_no_points(settings: dict[str, object]) -> None:
     with pytest.raises(UserError, match="readout angles"):
-        tiny(embedding="token", moduli=(1,), **settings)
+        tiny(embedding="token", **settings)
 
 
 def test_settings_that_came_later_leave_names_alone() -> None:

@@ -162,3 +162,18 @@ def test_the_public_names() -> None:
     assert dir(auxmod) == sorted(auxmod.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = auxmod.nothing
+
+
+@pytest.mark.parametrize("method", ["aux", "auto"])
+def test_a_process_that_makes_doubles_trains_and_loads_what_any_other_does(tmp_path: Path, method: str) -> None:
+    config = tiny(method=method)
+    expected = auxmod.train(config)
+    torch.set_default_dtype(torch.float64)
+    try:
+        model = auxmod.train(config, out=tmp_path / "run")
+        again = auxmod.load(tmp_path / "run")
+    finally:
+        torch.set_default_dtype(torch.float32)
+    for made in (model, again):
+        for ours, theirs in zip(made.parameters(), expected.parameters(), strict=True):
+            assert torch.equal(ours, theirs)

@@ -28,10 +28,11 @@ from auxmod.config import RunConfig
 from auxmod.errors import UserError, first_line, require
 from auxmod.experiments import claims
 from auxmod.experiments.ensembles import Ended, Notice, ShortError, failed_rows
-from auxmod.experiments.packing import group_of, plan
+from auxmod.experiments.packing import plan
 from auxmod.experiments.single import Interrupted
 from auxmod.experiments.store import locked, read_results, rows_of
 from auxmod.experiments.sweep import POLL_SECONDS, Cells, Event, Queue, Standing, run_sweep
+from auxmod.learning.engine import shape_of
 from auxmod.learning.memory import free_bytes
 
 RETRIES = 5
@@ -134,7 +135,7 @@ class Desk:
                 found.append((results.stem, [free.pop(run) for run in begun]))
         workers = max(1, int(self.ray.cluster_resources().get(self.resource, 1)))
         configs, most = list(free.values()), -(-len(free) // workers)
-        limits = {group_of(config): most for config in configs}
+        limits = {shape_of(config): most for config in configs}
         planned = plan(configs, self.queue.device, free=self.room, limits=limits)
         return [*found, *((None, members) for members in planned)]
 

@@ -79,7 +79,7 @@ def train_ensemble(
     than a hundredth of the time, and when ``stopping()`` says so. What is there already is gone on from, where
     ``configs`` are the runs left of it.
     """
-    began, steps = time.monotonic(), max(c.training.steps for c in configs)
+    began, steps = time.monotonic(), configs[0].training.steps
     race, ensemble = Race.of(configs), None
     if state and state.exists():
         try:
@@ -126,7 +126,7 @@ def _made(configs: Sequence[RunConfig], device: torch.device, snapshot: dict[str
 def _part(ensemble: Ensemble, members: list[int]) -> dict[str, Tensor]:
     """A snapshot of some of the members."""
     whole = ensemble.snapshot()
-    return {name: tensor[members].clone() if tensor.dim() else tensor.clone() for name, tensor in whole.items()}
+    return {name: tensor[members] if tensor.dim() else tensor.clone() for name, tensor in whole.items()}
 
 
 def _restored(state: Path, configs: Sequence[RunConfig], device: torch.device) -> tuple[Race, Ensemble]:

@@ -11,7 +11,7 @@ from auxmod.config import RunConfig
 from auxmod.learning.cost import member_bytes, work
 from auxmod.learning.engine import shape_of
 from auxmod.learning.memory import EFFICIENCY, free_bytes, matrix_rate
-from auxmod.learning.precision import resolve_precision, trunk_dtype
+from auxmod.learning.precision import resolve_precision
 
 MOST_MEMBERS = 64
 """More members hardly train faster together, and their results come later."""
@@ -24,11 +24,6 @@ def check_precisions(configs: Sequence[RunConfig], device: torch.device) -> None
     """Refuse runs whose precision the device does not have."""
     for precision in {config.training.precision for config in configs}:
         resolve_precision(precision, device)
-
-
-def group_of(config: RunConfig) -> Shape:
-    """What runs share that are put into one ensemble: their shape, and their length, so that none idles at the end."""
-    return (*shape_of(config), config.training.steps)
 
 
 def plan(
@@ -45,7 +40,7 @@ def plan(
     room = HEADROOM * (free_bytes(device) if free is None else free)
     groups: dict[Shape, list[RunConfig]] = {}
     for config in configs:
-        groups.setdefault(group_of(config), []).append(config)
+        groups.setdefault(shape_of(config), []).append(config)
     packed = []
     for group, members in groups.items():
         packed += _split(members, room, min(MOST_MEMBERS, (limits or {}).get(group, MOST_MEMBERS)), device)
@@ -68,13 +63,13 @@ def _split(members: Sequence[RunConfig], room: float, most: int, device: torch.d
 
 def forecast(ensembles: Sequence[Sequence[RunConfig]], device: torch.device) -> list[dict[str, Any]]:
     """What each ensemble needs; the time is at the device's matrix rate, measured now."""
-    rates: dict[torch.dtype, float] = {}
+    rates: dict[str, float] = {}
     rows = []
     for members in ensembles:
         first, flops = members[0], sum(map(work, members))
-        dtype = trunk_dtype(resolve_precision(first.training.precision, device))
-        if dtype not in rates:
-            rates[dtype] = EFFICIENCY * matrix_rate(device, dtype)
+        precision = resolve_precision(first.training.precision, device)
+        if precision not in rates:
+            rates[precision] = EFFICIENCY * matrix_rate(device, precision)
         rows.append(
             {
                 "members": len(members),
@@ -85,7 +80,7 @@ def forecast(ensembles: Sequence[Sequence[RunConfig]], device: torch.device) -> 
                 "steps": first.training.steps,
                 "flops": flops,
                 "bytes": len(members) * max(_bytes(config, device) for config in members),
-                "seconds": flops / rates[dtype],
+                "seconds": flops / rates[precision],
             }
         )
     return rows

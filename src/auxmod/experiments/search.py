@@ -26,7 +26,7 @@ from auxmod.experiments.asking import Batch, Plan, run_of, take_turn
 from auxmod.experiments.choosing import near_of
 from auxmod.experiments.ensembles import Ended, Notice, TooLarge, attempted, train_ensemble
 from auxmod.experiments.halving import Race, Rung, configs_of
-from auxmod.experiments.packing import Shape, check_precisions, group_of, plan
+from auxmod.experiments.packing import Shape, check_precisions, plan
 from auxmod.experiments.saving import accounts
 from auxmod.experiments.single import Interrupted
 from auxmod.experiments.space import Space
@@ -34,6 +34,7 @@ from auxmod.experiments.store import Results, learn, locked
 from auxmod.experiments.study import COST, FAILED, HASH, MATCH, hidden
 from auxmod.experiments.sweep import POLL_SECONDS, Event, Standing
 from auxmod.learning.cost import work
+from auxmod.learning.engine import shape_of
 from auxmod.learning.memory import clean_up
 
 
@@ -83,7 +84,7 @@ def run_search(
                 options: dict[str, Any] = {"rungs": how.rungs, "near": near, "stopping": stopping}
                 for event in _train(study, batch, members, own, results, device, options):
                     if isinstance(event, TooLarge):
-                        limits[group_of(members[0])] = event.half
+                        limits[shape_of(members[0])] = event.half
                         ended -= batch.keys()  # but for those that were pruned, they come again
                     yield event
                 fresh = [config for config in fresh if config.hash not in ended]

@@ -19,11 +19,11 @@ import torch
 from auxmod.config import RunConfig
 from auxmod.experiments import claims
 from auxmod.experiments.ensembles import Ended, Notice, Started, TooLarge, attempted, train_ensemble
-from auxmod.experiments.packing import Shape, check_precisions, group_of, plan
+from auxmod.experiments.packing import Shape, check_precisions, plan
 from auxmod.experiments.single import Interrupted
 from auxmod.experiments.store import Results, locked
 from auxmod.learning.cost import work
-from auxmod.learning.engine import Progress
+from auxmod.learning.engine import Progress, shape_of
 from auxmod.learning.memory import clean_up
 
 POLL_SECONDS = 0.5
@@ -149,6 +149,6 @@ def _attempt(queue: Queue, claim: claims.Claim, stopping: Callable[[], bool], ev
         if isinstance(event, Ended):
             queue.finish(claim, event.rows)
         if isinstance(event, TooLarge):
-            queue.limits[group_of(configs[0])] = event.half
+            queue.limits[shape_of(configs[0])] = event.half
             claim.forget()
         yield event

@@ -28,7 +28,7 @@ from auxmod.learning.initial import initialise
 from auxmod.learning.model import Dropout, Encoder, Linear
 from auxmod.learning.objective import Objective
 from auxmod.learning.optimiser import Hyper, Memory, OptimiserState, apply, decide
-from auxmod.learning.precision import resolve_precision, trunk_dtype
+from auxmod.learning.precision import products, resolve_precision, trunk_dtype
 from auxmod.problem import labels, rng, sampling
 
 VALIDATION_SAMPLES, ASKED_SAMPLES = 2_000, 20_000
@@ -61,7 +61,7 @@ class Finished:
 
 
 def shape_of(config: RunConfig) -> tuple[Any, ...]:
-    """What runs must share to ride in one ensemble; all else may differ.
+    """What runs must share to ride in one ensemble, their length too; all else may differ.
 
     Tokens, classes and their moduli that a member lacks are padding. Points are not padded: their number is a shape.
     """
@@ -73,6 +73,7 @@ def shape_of(config: RunConfig) -> tuple[Any, ...]:
         rungs,
         structure,
         t.samples,
+        t.epochs,
         t.batch,
         t.precision,
         t.optimiser,
@@ -105,7 +106,7 @@ class Ensemble:
             torch.cuda.set_device(device)  # kernels and captures go to the current one
         first = self.configs[0]
         self.training, self.n = first.training, first.problem.n
-        self.steps = max(c.training.steps for c in configs)
+        self.steps = self.training.steps
         self.precision = resolve_precision(self.training.precision, device)
         self.trunk_dtype = dtype if dtype == torch.float64 else trunk_dtype(self.precision)
 
@@ -180,22 +181,23 @@ class Ensemble:
 
     def step(self) -> None:
         """Gather, forward, backward, update, log: everything that a captured step replays."""
-        features, index, total = self._fast_begin()
-        losses = self._fast_end(self._trunk(self._embed(features)), index, total)
-        # a trunk by hand writes its own parameters' gradients where the optimiser reads them
-        others = {
-            name: p
-            for name, p in self.encoder.named_parameters()
-            if self._by_hand is None or not name.startswith("blocks.")
-        }
-        gradients = torch.autograd.grad((losses * self.state.scale).sum(), list(others.values()))
-        with torch.no_grad():
-            torch._foreach_copy_([self.memory.views[name] for name in others], list(gradients))
-            losses = losses.detach()
-            scalars = self._fast_decide(self.state, self.memory, losses, self.step_number, self.hyper)
-            apply(self.state, self.memory, scalars, self.training.optimiser)
-            self.loss_sum.add_(losses)
-            self.step_number.add_(1)
+        with products(self.precision):
+            features, index, total = self._fast_begin()
+            losses = self._fast_end(self._trunk(self._embed(features)), index, total)
+            # a trunk by hand writes its own parameters' gradients where the optimiser reads them
+            others = {
+                name: p
+                for name, p in self.encoder.named_parameters()
+                if self._by_hand is None or not name.startswith("blocks.")
+            }
+            gradients = torch.autograd.grad((losses * self.state.scale).sum(), list(others.values()))
+            with torch.no_grad():
+                torch._foreach_copy_([self.memory.views[name] for name in others], list(gradients))
+                losses = losses.detach()
+                scalars = self._fast_decide(self.state, self.memory, losses, self.step_number, self.hyper)
+                apply(self.state, self.memory, scalars, self.training.optimiser)
+                self.loss_sum.add_(losses)
+                self.step_number.add_(1)
 
     def eager_step(self) -> None:
         """A step of plain PyTorch alone, for where a compiler, a kernel or the capture fails."""
@@ -206,9 +208,9 @@ class Ensemble:
     @torch.no_grad()
     def outputs(self, x: Tensor) -> Tensor:
         """The encoder's outputs (E, B, ·) for inputs (E, B, N)."""
-        out: Tensor = self.encoder.head(
-            self.encoder.pooled(self._trunk(self._embed(self._features(x))), self.positions)
-        )
+        with products(self.precision):
+            h = self._trunk(self._embed(self._features(x)))
+            out: Tensor = self.encoder.head(self.encoder.pooled(h, self.positions))
         return out
 
     # -- the whole run ----------------------------------------------------------------------------------------
@@ -245,7 +247,7 @@ class Ensemble:
             scores = [*self.evaluate(self.training.test_samples)]
             for e, figures in enumerate(scores):
                 if figures.get("missing") == figures["samples"] and dead[e] is None:
-                    dead[e] = self.configs[e].training.steps - 1  # with some loss scale left to halve, but no answers
+                    dead[e] = self.steps - 1  # with some loss scale left to halve, but no answers
             if self.training.asks > 1:
                 for figures, often in zip(scores, self._asked(), strict=True):
                     figures |= {"asked": often}

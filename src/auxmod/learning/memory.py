@@ -14,7 +14,7 @@ from auxmod.config import RunConfig
 from auxmod.errors import UserError
 from auxmod.learning.capture import forget
 from auxmod.learning.cost import member_bytes, parameters, work
-from auxmod.learning.precision import resolve_device, resolve_precision, trunk_dtype
+from auxmod.learning.precision import products, resolve_device, resolve_precision, trunk_dtype
 
 MEMINFO, GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 """Where Linux says what memory there is, and what a container may have of it."""
@@ -49,8 +49,8 @@ def _named(path: Path) -> dict[str, int]:
 def clean_up(device: torch.device) -> None:
     """Give back what an ensemble held, and what was compiled for it."""
     if device.type == "cuda":
-        forget()
-        gc.collect()
+        forget()  # nor may a shape be compiled as a variation of an earlier one
+        gc.collect()  # an ensemble and its compiled methods hold each other
         torch.cuda.empty_cache()
 
 
@@ -73,7 +73,7 @@ def describe(config: RunConfig, device: str) -> dict[str, Any]:
     """What a run needs, for `--dry-run`; the time is a rough one, at the matrix rate that is measured now."""
     chosen = resolve_device(device)
     precision = resolve_precision(config.training.precision, chosen)
-    flops, rate = work(config), matrix_rate(chosen, trunk_dtype(precision))
+    flops, rate = work(config), matrix_rate(chosen, precision)
     return {
         "device": str(chosen),
         "precision": precision,
@@ -90,15 +90,16 @@ EFFICIENCY = 0.35
 """The share of the matrix rate that a training step reaches, roughly, for an estimate of time."""
 
 
-def matrix_rate(device: torch.device, dtype: torch.dtype) -> float:
+def matrix_rate(device: torch.device, precision: str) -> float:
     """FLOP/s of a large matrix product, measured now."""
     size = 8192 if device.type == "cuda" else 1024
-    a = torch.randn(size, size, device=device).to(dtype)
+    a = torch.randn(size, size, device=device).to(trunk_dtype(precision))
     times = []
-    for _ in range(4):
-        began = time.perf_counter()
-        a @ a
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-        times.append(time.perf_counter() - began)
+    with products(precision):
+        for _ in range(4):
+            began = time.perf_counter()
+            a @ a
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+            times.append(time.perf_counter() - began)
     return float(2 * size**3 / min(times))

@@ -59,12 +59,12 @@ class Objective:
         """The objective of an ensemble of runs."""
         most = max(c.method.rungs for c in configs)
 
-        def padded(rows: Iterable[Sequence[float]], pad: float) -> Tensor:
-            return torch.tensor([(*row, *[pad] * (most - len(row))) for row in rows], device=device)
+        def padded(rows: Iterable[Sequence[float]], pad: float, dtype: torch.dtype) -> Tensor:
+            return torch.tensor([(*row, *[pad] * (most - len(row))) for row in rows], dtype=dtype, device=device)
 
         q = torch.tensor([c.problem.q for c in configs], device=device)
-        multipliers = padded((c.method.moduli for c in configs), 1)
-        harmonics = padded(((*[1] * len(c.method.moduli), *c.method.harmonics) for c in configs), 1)
+        multipliers = padded((c.method.moduli for c in configs), 1, torch.int64)
+        harmonics = padded(((*[1] * len(c.method.moduli), *c.method.harmonics) for c in configs), 1, torch.int64)
         crossed, tails = [c.method.asked == "all" for c in configs], [c.method.tails for c in configs]
         reach = torch.tensor([c.problem.q if c.method.augment == "shift" else 1 for c in configs], device=device)
         starts = torch.tensor([rng.key(c.seed, "shift") for c in configs], device=device)
@@ -76,10 +76,10 @@ class Objective:
             rungs=torch.tensor([c.method.rungs for c in configs], device=device),
             finer=len(configs[0].method.harmonics),
             n=configs[0].problem.n,
-            tails=torch.tensor(tails, device=device) if max(tails) > 1 else None,
+            tails=torch.tensor(tails, dtype=torch.float32, device=device) if max(tails) > 1 else None,
             crossed=torch.tensor(crossed, device=device) if any(crossed) else None,
             shifts=(starts, reach) if any(c.method.augment == "shift" for c in configs) else None,
-            weights=padded((c.method.weights for c in configs), 0.0),
+            weights=padded((c.method.weights for c in configs), 0.0, torch.float32),
             draw=torch.tensor([_DRAWS[c.method.draw] for c in configs], device=device),
             alpha=torch.tensor([c.method.alpha for c in configs], dtype=torch.float32, device=device),
             key=torch.tensor([rng.key(c.seed, "label") for c in configs], device=device),

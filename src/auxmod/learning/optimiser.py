@@ -159,7 +159,7 @@ def decide(state: OptimiserState, memory: Memory, losses: Tensor, step: Tensor, 
     """What each member does with its gradient of the scaled loss, (E, 8); one that cannot use it stays put."""
     norm = memory.gradient_norm() / state.scale
     finite = torch.isfinite(norm) & torch.isfinite(losses)
-    running = (state.dead < 0) & (step < hyper.steps)
+    running = state.dead < 0
     taken = finite & running
     shrink = torch.where(taken, (hyper.clip / (norm + 1e-6)).clamp(max=1) / state.scale, 0)
     lr = torch.where(taken, hyper.schedule(step), 0)

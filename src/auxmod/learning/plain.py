@@ -52,8 +52,10 @@ class PlainModel(nn.Module):
         h = self.encoder(h)
         if self.pooling in ("cls", "first"):
             h = h[:, 0]
+        elif self.pooling == "mean":
+            h = h.mean(1)
         else:
-            h = {"mean": h.mean(1), "max": h.amax(1), "flatten": h.flatten(1)}[self.pooling]
+            h = h.amax(1) if self.pooling == "max" else h.flatten(1)
         return cast(Tensor, self.head(h))
 
 

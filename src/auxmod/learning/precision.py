@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 
 import torch
 
@@ -44,7 +46,23 @@ def resolve_precision(precision: Precision, device: torch.device) -> str:
 
 
 def trunk_dtype(precision: str) -> torch.dtype:
-    """The dtype of the trunk; tf32 is float32 whose products are rounded, a switch of the process."""
-    if torch.cuda.is_available():
-        torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    """The dtype of the trunk; tf32 is float32 whose products are rounded (:func:`products`)."""
     return _TRUNK[precision]
+
+
+@contextlib.contextmanager
+def products(precision: str) -> Iterator[None]:
+    """Meanwhile float32 products on a GPU are rounded where that is tf32, and exact elsewhere: a process's switch."""
+    if not torch.cuda.is_available():
+        yield
+        return
+    try:
+        before = torch.get_float32_matmul_precision()
+    except RuntimeError:  # set in a newer way, of which this one cannot say what it was
+        before = None
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    try:
+        yield
+    finally:
+        if before is not None:
+            torch.set_float32_matmul_precision(before)

@@ -33,7 +33,7 @@ def test_chunks_cover_everything_once(total: int, size: int) -> None:
 
 def test_a_perfect_model_scores_1_and_one_that_is_off_by_one_scores_0() -> None:
     objective = Objective.of(CONFIGS, CPU)
-    for report in evaluate(perfect, objective, 4, 100, at_once=33):
+    for report in evaluate(perfect, objective, 100, at_once=33):
         assert report["match"] == 1
         assert report["samples"] == 100
         assert sum(row["samples"] for row in report["by_wraps"]) == 100
@@ -44,7 +44,7 @@ def test_a_perfect_model_scores_1_and_one_that_is_off_by_one_scores_0() -> None:
         point = labels.points(labels.residues(labels.sums(x) + 1, q), q)
         return torch.cat((point, point), -1)
 
-    for report, config in zip(evaluate(off_by_one, objective, 4, 100, at_once=33), CONFIGS, strict=True):
+    for report, config in zip(evaluate(off_by_one, objective, 100, at_once=33), CONFIGS, strict=True):
         assert report["match"] == 0
         assert report["tau"]["0.1"] == (1 if config.problem.q == 31 else 0)
 
@@ -57,7 +57,7 @@ def test_the_questions_do_not_depend_on_chunks_or_company() -> None:
             batches.append(x)
             return perfect(x)
 
-        evaluate(record, Objective.of(CONFIGS, CPU), 4, 50, at_once=size)
+        evaluate(record, Objective.of(CONFIGS, CPU), 50, at_once=size)
     whole = torch.cat(seen[50], 1)
     assert torch.equal(torch.cat(seen[7], 1), whole)
     assert torch.equal(whole[0], whole[2])
@@ -67,7 +67,7 @@ def test_the_questions_do_not_depend_on_chunks_or_company() -> None:
 
 @pytest.mark.parametrize("fill", ["zero", "nonzero"])
 def test_sparse_inputs_have_zeros(fill: str) -> None:
-    report = evaluate(perfect, Objective.of(CONFIGS, CPU), 4, 400, at_once=100, distribution="sparse", fill=fill)[1]
+    report = evaluate(perfect, Objective.of(CONFIGS, CPU), 400, at_once=100, distribution="sparse", fill=fill)[1]
     zeros = {row["bucket"]: row["samples"] for row in report["by_zeros"]}
     assert set(zeros) >= {0, 1, 2, 3}
     assert (4 in zeros) <= (fill == "zero")
@@ -98,7 +98,7 @@ def test_a_chunk_that_does_not_fit_is_halved() -> None:
         return perfect(x)
 
     objective = Objective.of(CONFIGS, CPU)
-    assert evaluate(crowded, objective, 4, 100, at_once=1000) == evaluate(perfect, objective, 4, 100, at_once=1000)
+    assert evaluate(crowded, objective, 100, at_once=1000) == evaluate(perfect, objective, 100, at_once=1000)
     assert sizes == [100, 50, 25, 25, 25, 25]
     with pytest.raises(torch.OutOfMemoryError):
-        evaluate(lambda x: crowded(x.repeat(1, 31, 1)), objective, 4, 2, at_once=2)
+        evaluate(lambda x: crowded(x.repeat(1, 31, 1)), objective, 2, at_once=2)

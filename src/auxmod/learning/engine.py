@@ -275,7 +275,7 @@ class Ensemble:
         """Each member's figures on ``samples`` inputs that no run trains on (options of `evaluation.evaluate`)."""
         encoder = self.encoder
         at_once = rows_at_once(encoder.model, self.n, encoder.outputs, len(self.configs), self.device)
-        return evaluate(self.outputs, self.objective, self.n, samples, at_once=at_once, **options)
+        return evaluate(self.outputs, self.objective, samples, at_once=at_once, **options)
 
     # -- stopping and going on --------------------------------------------------------------------------------
 

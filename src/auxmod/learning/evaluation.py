@@ -23,7 +23,6 @@ LEAST_NUMBERS, MOST_NUMBERS = 2**24, 2**31
 def evaluate(
     forward: Callable[[Tensor], Tensor],
     objective: Objective,
-    n: int,
     samples: int,
     *,
     at_once: int,
@@ -47,49 +46,26 @@ def evaluate(
         fill == "zero" or distribution == "sparse",
         "--fill nonzero is about sparse inputs: add --distribution sparse, or leave out --fill.",
     )
-    options: dict[str, Any] = {"stream": stream, "distribution": distribution, "fill": fill, "taus": taus, "asks": asks}
-    try:
-        return _evaluate(forward, objective, n, samples, at_once, **options)
-    except torch.OutOfMemoryError:
-        if at_once == 1:
-            raise
-    torch.cuda.empty_cache()  # outside the handler, whose error keeps tensors alive
-    return evaluate(forward, objective, n, samples, at_once=max(1, min(at_once, samples) // 2), **options)
-
-
-def _evaluate(
-    forward: Callable[[Tensor], Tensor],
-    objective: Objective,
-    n: int,
-    samples: int,
-    at_once: int,
-    *,
-    stream: str,
-    distribution: Distribution,
-    fill: Fill,
-    taus: tuple[float, ...],
-    asks: int,
-) -> list[dict[str, Any]]:
-    tally = metrics.Tally.empty(objective.q, n, taus)
     qs, device = objective.q.tolist(), objective.q.device
-    for start, count in chunks(samples, at_once):
-        drawn = {
-            q: sampling.inputs(
-                distribution,
-                fill,
-                seed=sampling.TEST_SEED,
-                stream=stream,
-                start=start,
-                count=count,
-                n=n,
-                q=q,
-                device=device,
-            )
-            for q in set(qs)
-        }
-        x = torch.stack([drawn[q] for q in qs])
-        tally.add(objective.decode(averaged(forward, objective, x, asks)), x)
-    return tally.report(objective.model.angles)
+    about: dict[str, Any] = {"seed": sampling.TEST_SEED, "stream": stream, "n": objective.n, "device": device}
+
+    def measured() -> list[dict[str, Any]]:
+        tally = metrics.Tally.empty(objective.q, objective.n, taus)
+        for start, count in chunks(samples, at_once):
+            at = about | {"start": start, "count": count}
+            drawn = {q: sampling.inputs(distribution, fill, q=q, **at) for q in set(qs)}
+            x = torch.stack([drawn[q] for q in qs])
+            tally.add(objective.decode(averaged(forward, objective, x, asks)), x)
+        return tally.report(objective.model.angles)
+
+    while True:
+        try:
+            return measured()
+        except torch.OutOfMemoryError:
+            if at_once == 1:
+                raise
+        torch.cuda.empty_cache()  # outside the handler, whose error keeps tensors alive
+        at_once = max(1, min(at_once, samples) // 2)
 
 
 def averaged(forward: Callable[[Tensor], Tensor], objective: Objective, x: Tensor, times: int) -> Tensor:

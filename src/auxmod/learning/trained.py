@@ -69,7 +69,7 @@ class TrainedModel(nn.Module):
         device, encoder = self.encoder.head.weight.device, self.encoder
         at_once = rows_at_once(encoder.model, encoder.n, encoder.outputs, 1, device)
         objective = Objective.of([self.config], device)
-        return evaluate(lambda x: self(x[0])[None], objective, encoder.n, samples, at_once=at_once, **options)[0]
+        return evaluate(lambda x: self(x[0])[None], objective, samples, at_once=at_once, **options)[0]
 
     def save_pretrained(self, directory: str | Path) -> None:
         """Write `config.json` and `model.safetensors`, which :func:`auxmod.load` reads; never over a run's own."""

@@ -17,6 +17,7 @@ import torch
 from rich.console import Console
 
 from auxmod.cli import display, grid, main, watch
+from auxmod.experiments.choosing import pairs
 from auxmod.experiments.store import Results, read_results, result_row
 from tiny import SETTINGS, tiny
 
@@ -373,13 +374,12 @@ def test_the_choice_is_by_held_out_accuracy_not_by_the_test() -> None:
         for config, (held_out, match) in zip(configs, figures, strict=False)
     ]
     rows.append(result_row(configs[3], None, {}, failed="It failed."))
-    found = grid.summary(configs, rows)
+    found = pairs(configs, rows)
     assert (found["best"]["k"], found["equals"], found["failed"]) == (4, 2, 1)
     shown = grid.heatmap(found)
     assert shown.row_count == 1
     assert "failed" in str(next(iter(shown.columns[4].cells)))
-    with pytest.raises(RuntimeError, match="no choice"):
-        grid.require_choice(grid.summary(configs[3:], rows[3:]))
+    assert pairs(configs[3:], rows[3:])["best"] is None
 
 
 def test_a_choice_that_lost_seeds_says_so(capsys: pytest.CaptureFixture[str]) -> None:
@@ -389,9 +389,9 @@ def test_a_choice_that_lost_seeds_says_so(capsys: pytest.CaptureFixture[str]) ->
         result_row(configs[2], {"match": 0.6, "chance": 0.1}, {}, validation=0.6),
         result_row(configs[3], None, {}, failed="It diverged."),
     ]
-    grid.show(grid.summary(configs, rows))
+    grid.show(pairs(configs, rows))
     assert "1 of its 2 seeds failed" in capsys.readouterr().out
-    grid.show(grid.summary(configs[:2], rows[:2]))
+    grid.show(pairs(configs[:2], rows[:2]))
     assert "seeds failed" not in capsys.readouterr().out
 
 
@@ -415,7 +415,7 @@ def test_of_a_large_q_where_nothing_is_exact_the_nearest_is_chosen(capsys: pytes
     def summary(right: float, *near: float) -> dict[str, Any]:
         scores = {"match": right, "chance": 1 / 974_269, "tau_chance": {"0.005": 0.0109}}
         curves = [[{"step": 6, "loss": 1.0, "accuracy": right, "near": share}] for share in near]
-        return grid.summary(
+        return pairs(
             configs,
             [
                 result_row(config, scores, {}, validation=right, curve=curve)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,14 +17,12 @@ from auxmod.cli.sweep import Common, CommonFlags, runs_of
 from auxmod.cli.train import default_path, scores_table, watch_run
 from auxmod.config import RunConfig
 from auxmod.errors import require
-from auxmod.experiments.choosing import NEAR, held_out
+from auxmod.experiments.choosing import NEAR, pairs
 from auxmod.experiments.presets import GRID
 from auxmod.experiments.ranges import alternatives, expand
 from auxmod.experiments.store import Run
 from auxmod.files import check_free
 from auxmod.settings import build, flatten
-
-Pair = tuple[int, float]
 
 
 def grid(
@@ -57,60 +54,18 @@ def grid(
     require(method == "aux", aux)
     configs = runs_of(expand(axes), common.preset)
     longer = _longer(configs[0], then_samples, out)
-    found = summary(configs, common.run(configs))
+    found = pairs(configs, common.run(configs))
     if not common.json:
         show(found)
     elif found["best"] is None:
         print_json(found)
-    require_choice(found)
+    if found["best"] is None:
+        raise RuntimeError("Every cell of the grid failed, so there is no choice: --retry-failed tries them again.")
     made = _train_longer(found["best"], longer, out, common) if longer else None
     if common.json:
         print_json(found | ({"then": {"run": str(made.path), **(made.result or {})}} if made else {}))
     elif made:
         console().print(scores_table(made.path, made.result or {}))
-
-
-def summary(configs: Sequence[RunConfig], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Each pair's figures, means over its seeds, and the best pair by held-out accuracy: of equals, the first.
-
-    Of a large q few answers are exact, and those count that are near.
-    """
-    from auxmod.problem.theory import rho
-
-    pairs: dict[Pair, list[Mapping[str, Any]]] = {}
-    for config, row in zip(configs, rows, strict=True):
-        pairs.setdefault((config.method.moduli[1], config.method.weights[1]), []).append(row)
-    scored = [row for row in rows if "scores" in row]
-    values, near = held_out(scored)
-    shares = {row["hash"]: share for row, share in zip(scored, values, strict=True)}
-    cells: list[dict[str, Any]] = []
-    for (k, r), its in pairs.items():
-        done = [row for row in its if "scores" in row]
-        figures = {
-            **{"seeds": len(done), "failed": len(its) - len(done)},
-            "validation": statistics.fmean(row["validation"] for row in done) if done else None,
-            "sought": statistics.fmean(shares[row["hash"]] for row in done) if done else None,
-            "match": statistics.fmean(row["scores"]["match"] for row in done) if done else None,
-        }
-        cells.append({"k": k, "r": r, "rho": rho((1, k), (1 - r, r)), **figures})
-    measured = [cell for cell in cells if cell["validation"] is not None]
-    best = max(measured, key=lambda cell: cell["sought"], default=None)
-    first = configs[0]
-    return {
-        **{"n": first.problem.n, "q": first.problem.q, "samples": first.training.samples},
-        "chance": scored[0]["scores"]["chance"] if scored else None,
-        "near_chance": scored[0]["scores"]["tau_chance"][f"{NEAR:g}"] if near else None,
-        "by": "near" if near else "match",
-        "failed": sum("failed" in row for row in rows),
-        "cells": cells,
-        "best": best,
-        "equals": sum(best is not None and cell["sought"] == best["sought"] for cell in measured),
-    }
-
-
-def require_choice(found: Mapping[str, Any]) -> None:
-    if found["best"] is None:
-        raise RuntimeError("Every cell of the grid failed, so there is no choice: --retry-failed tries them again.")
 
 
 # -- the longer run -------------------------------------------------------------------------------------------

@@ -6,10 +6,11 @@ ones alone: beside such a run, all are compared by these.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from auxmod.config import TAUS
+from auxmod.config import TAUS, RunConfig
 
 LARGE_Q = 1000
 NEAR = TAUS[0]
@@ -33,3 +34,38 @@ def held_out(rows: Sequence[Mapping[str, Any]]) -> tuple[list[float], bool]:
     if rows and len(near) == len(rows) and by_near(row["config"]["problem"]["q"] for row in rows):
         return near, True
     return [row["validation"] for row in rows], False
+
+
+def pairs(configs: Sequence[RunConfig], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Each pair's figures, means over its seeds, and the best pair by held-out answers: of equals, the first."""
+    from auxmod.problem.theory import rho  # which needs numpy
+
+    found: dict[tuple[int, float], list[Mapping[str, Any]]] = {}
+    for config, row in zip(configs, rows, strict=True):
+        found.setdefault((config.method.moduli[1], config.method.weights[1]), []).append(row)
+    scored = [row for row in rows if "scores" in row]
+    values, near = held_out(scored)
+    shares = {row["hash"]: share for row, share in zip(scored, values, strict=True)}
+    cells: list[dict[str, Any]] = []
+    for (k, r), its in found.items():
+        done = [row for row in its if "scores" in row]
+        figures = {
+            **{"seeds": len(done), "failed": len(its) - len(done)},
+            "validation": statistics.fmean(row["validation"] for row in done) if done else None,
+            "sought": statistics.fmean(shares[row["hash"]] for row in done) if done else None,
+            "match": statistics.fmean(row["scores"]["match"] for row in done) if done else None,
+        }
+        cells.append({"k": k, "r": r, "rho": rho((1, k), (1 - r, r)), **figures})
+    measured = [cell for cell in cells if cell["validation"] is not None]
+    best = max(measured, key=lambda cell: cell["sought"], default=None)
+    first = configs[0]
+    return {
+        **{"n": first.problem.n, "q": first.problem.q, "samples": first.training.samples},
+        "chance": scored[0]["scores"]["chance"] if scored else None,
+        "near_chance": scored[0]["scores"]["tau_chance"][f"{NEAR:g}"] if near else None,
+        "by": "near" if near else "match",
+        "failed": sum("failed" in row for row in rows),
+        "cells": cells,
+        "best": best,
+        "equals": sum(best is not None and cell["sought"] == best["sought"] for cell in measured),
+    }

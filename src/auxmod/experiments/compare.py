@@ -25,7 +25,7 @@ from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments import space
 from auxmod.experiments.asking import Plan
-from auxmod.experiments.choosing import NEAR, held_out
+from auxmod.experiments.choosing import NEAR, pairs
 from auxmod.experiments.own_data import resolved
 from auxmod.experiments.presets import GRID
 from auxmod.experiments.ranges import expand
@@ -91,20 +91,17 @@ def _over_seeds(trained: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _choosers(
     base: Settings, preset: str | None, place: Path, device: torch.device, grid: Mapping[str, str], members: int
 ) -> dict[str, Callable[[], Choice]]:
-    pairs = expand(grid)
+    cells = expand(grid)
 
     def by_grid() -> Choice:
-        runs = [resolved({**base, **pair}, preset) for pair in pairs]
-        rows = _trained(runs, place.with_suffix(".grid.jsonl"), device)
-        seen = [(row, pair) for row, pair in zip(rows, pairs, strict=True) if "scores" in row]
-        require(bool(seen), "Every cell of the grid failed, so there is no choice to compare.")
-        shares, _ = held_out([row for row, _ in seen])
-        best, (_, pair) = max(zip(shares, seen, strict=True), key=lambda both: both[0])
-        return pair, float(len(pairs)), best
+        runs = [resolved({**base, **cell}, preset) for cell in cells]
+        best = pairs(runs, _trained(runs, place.with_suffix(".grid.jsonl"), device))["best"]
+        require(best is not None, "Every cell of the grid failed, so there is no choice to compare.")
+        return {"k": best["k"], "r": best["r"]}, float(len(cells)), best["sought"]
 
     def by_search(name: str, given: Settings) -> Choice:
         searched, file = space.parse_space({**base, **given}, preset), place.with_suffix(f".{name}.jsonl")
-        how = Plan(trials=10 * len(pairs), members=members, budget=len(pairs))
+        how = Plan(trials=10 * len(cells), members=members, budget=len(cells))
         with opened(f"sqlite:///{place.with_suffix(f'.{name}.db')}", searched.name, searched) as study:
             for _ in run_search(study, searched, file, device, how):
                 pass

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -226,3 +227,12 @@ def test_a_foreign_file_is_refused_in_words(change: Any, words: str) -> None:
 def test_a_configuration_is_an_object() -> None:
     with pytest.raises(UserError, match="JSON object"):
         RunConfig.from_dict([])  # type: ignore[arg-type]
+
+
+def test_what_is_wrong_with_its_file_is_said_once_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    for content in ("{", '{"format": 9}', "[]"):
+        path.write_text(content)
+        with pytest.raises(UserError) as refusal:
+            RunConfig.read(path)
+        assert str(refusal.value).count(str(path)) == 1

@@ -12,10 +12,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from auxmod.checked import OF_LINEAR, Checked, shown, sigma_of
-from auxmod.errors import require
+from auxmod.errors import UserError, require
+from auxmod.files import read_json, unsealed
 
 FORMAT = 1
 """Version of the JSON form; a file of another version is refused, never guessed at."""
@@ -304,6 +306,15 @@ class RunConfig(Checked):
             require(not odd, f"The configuration's {name!r} has unknown or missing fields: {sorted(odd)}.")
             parts[name] = kind(**data[name])
         return cls(seed=data["seed"], **parts)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """A run's `config.json`; what is wrong with it is said by its name."""
+        content = read_json(path)
+        try:
+            return cls.from_dict(unsealed(content, "It"))
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from None
 
     @property
     def hash(self) -> str:

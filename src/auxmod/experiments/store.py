@@ -102,10 +102,7 @@ class Run:
     @functools.cached_property
     def config(self) -> RunConfig:
         """What was run."""
-        try:
-            return RunConfig.from_dict(unsealed(read_json(self.path / CONFIG), "It"))
-        except UserError as error:
-            raise UserError(f"{self.path / CONFIG}: {error}") from None
+        return RunConfig.read(self.path / CONFIG)
 
     @property
     def result(self) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
-from auxmod.files import CONFIG, MODEL, read_json, sealed, sha256, unsealed, write_bytes, write_json
+from auxmod.files import CONFIG, MODEL, sealed, sha256, write_bytes, write_json
 from auxmod.learning.engine import Ensemble, make_encoder
 from auxmod.learning.model import Encoder
 
@@ -42,17 +42,9 @@ def check_own(directory: Path) -> None:
     """Refuse a directory whose `config.json`, perhaps another program's, is not one to overwrite."""
     if (directory / CONFIG).exists():
         try:
-            _config(directory)
+            RunConfig.read(directory / CONFIG)
         except UserError as error:
             raise UserError(f"{error} It is not overwritten: choose another directory.") from None
-
-
-def _config(directory: Path) -> RunConfig:
-    path = directory / CONFIG
-    try:
-        return RunConfig.from_dict(unsealed(read_json(path), "It"))
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
 
 
 def load_model(directory: Path, device: torch.device) -> tuple[Encoder, RunConfig]:
@@ -60,7 +52,7 @@ def load_model(directory: Path, device: torch.device) -> tuple[Encoder, RunConfi
     apart = "Cells of sweep, grid and search keep their figures alone, no model: auxmod train makes a run of one."
     require(directory.is_dir(), f"{directory} is not a run: there is no such directory. {apart}")
     require((directory / CONFIG).is_file(), f"{directory} is not a run: it has no {CONFIG}.")
-    config = _config(directory)
+    config = RunConfig.read(directory / CONFIG)
     tensors = _read(directory / MODEL, config.hash, "make the model anew, or take it from where it came from")
     sentence = f"{directory / MODEL} does not hold the model that {CONFIG} describes: restore either."
     require(config.model.layers <= len(tensors), sentence)  # else even an empty model might be too large to make

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -75,9 +75,9 @@ def train_ensemble(
     ensemble is made anew, smaller, from what the others have learned, so that what is dropped costs nothing more, and
     the others learn what they would have.
 
-    ``state`` is the file where it is saved: each ``checkpoint_every`` steps, though never for more
-    than a hundredth of the time, and when ``stopping()`` says so. What is there already is gone on from, where
-    ``configs`` are the runs left of it.
+    ``state`` is the file where it is saved: each ``checkpoint_every`` steps, though never for more than a hundredth of
+    the time, and when ``stopping()`` says so. What is there already is gone on from, where ``configs`` are the runs left
+    of it.
     """
     began, steps = time.monotonic(), configs[0].training.steps
     race, ensemble = Race.of(configs), None
@@ -96,7 +96,7 @@ def train_ensemble(
             race.see(riding, event)
             race.seconds = before + time.monotonic()
             if isinstance(event, Finished):
-                yield Ended(_rows(race, configs, riding, event, made_by(ensemble, race.seconds, len(race.members))))
+                yield Ended(_rows(ensemble, race, configs, event))
                 return
             at_rung = race.due(event, rungs, steps)
             stop = not at_rung and saver.stops(ensemble, race, event.step) and event.step < steps
@@ -150,33 +150,20 @@ def _found(saved: RunConfig, configs: Sequence[RunConfig]) -> RunConfig:
 # -- rows -----------------------------------------------------------------------------------------------------
 
 
-def made_by(ensemble: Ensemble, seconds: float, members: int) -> dict[str, Any]:
-    """On what the runs of an ensemble were made; ``members`` is how many it began with."""
-    device = device_name(ensemble.device)
-    return provenance(device=device, precision=ensemble.precision, seconds=seconds, members=members)
-
-
-def _rows(
-    race: Race, configs: Sequence[RunConfig], riding: Sequence[RunConfig], end: Finished, made: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    """The rows of the runs that came to an end; those pruned have none."""
-    scores = dict(zip([c.hash for c in riding], end.scores, strict=True))
-    curves = dict(zip(race.members, race.curves, strict=True))
-    left = [c for c in configs if c.hash in race.left]
-    return [ended_row(c, scores.get(c.hash), race.dead.get(c.hash), curves[c.hash], made) for c in left]
-
-
-def ended_row(
-    config: RunConfig,
-    scores: Mapping[str, Any] | None,
-    dead: int | None,
-    curve: Sequence[Mapping[str, Any]],
-    made: Mapping[str, Any],
-) -> dict[str, Any]:
-    """The row of a run that came to its end, or whose loss stopped being finite at step ``dead``."""
-    if dead is not None:
-        return result_row(config, None, made, failed=divergence(dead + 1))
-    return result_row(config, scores, made, validation=curve[-1]["accuracy"] if curve else None, curve=curve)
+def _rows(ensemble: Ensemble, race: Race, configs: Sequence[RunConfig], end: Finished) -> list[dict[str, Any]]:
+    """The rows of the runs that came to an end, or whose loss stopped being finite; those pruned have none."""
+    device, members = device_name(ensemble.device), len(race.members)
+    made = provenance(device=device, precision=ensemble.precision, seconds=race.seconds, members=members)
+    scores = dict(zip([c.hash for c in ensemble.configs], end.scores, strict=True))
+    curves, rows = dict(zip(race.members, race.curves, strict=True)), []
+    for config in configs:
+        curve, dead = curves[config.hash], race.dead.get(config.hash)
+        if dead is not None and config.hash in race.left:
+            rows.append(result_row(config, None, made, failed=divergence(dead + 1)))
+        elif config.hash in race.left:
+            validation = curve[-1]["accuracy"] if curve else None
+            rows.append(result_row(config, scores[config.hash], made, validation=validation, curve=curve))
+    return rows
 
 
 def failed_rows(

@@ -15,6 +15,7 @@ import pytest
 
 import auxmod
 from auxmod.cli import main
+from auxmod.experiments.own_data import with_digest
 from auxmod.experiments.store import Run
 from tiny import flags, tiny
 
@@ -233,6 +234,41 @@ def test_data_is_what_a_run_trains_on(cli: Cli, trained: Path) -> None:
     for (name, a), (_, b) in zip(own.named_parameters(), drawn.named_parameters(), strict=True):
         assert a.equal(b), name
     assert Run.open(Path("own")).result == Run.open(trained).result
+
+
+def test_a_run_goes_on_with_data_that_have_moved(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    cli("data", *flags("--out", "data.npz"))
+    cli("data", *flags("--out", "other.npz", "--seed", "1"))
+    run = Run.create(Path("own"), with_digest(tiny(data=str(Path("data.npz").absolute()))))
+    Path("data.npz").rename("moved.npz")
+    resume = ["train", "--resume", "--out", "own", "--quiet"]
+    for more, said in (
+        ([], "There is no file"),
+        (["--data", "other.npz"], "other.npz is not the data that own was made with"),
+        (["--data", "moved.npz", "--lr", "1"], "also of the environment: lr."),
+    ):
+        assert main([*resume, *more]) == 2
+        assert said in capsys.readouterr().err
+    cli(*resume, "--data", "moved.npz")
+    again = Run.open("own")
+    assert again.config.training.data == str(Path("moved.npz").absolute())
+    assert again.config.hash == run.config.hash
+    assert again.result is not None
+    Run.create(Path("drawn"), tiny())
+    assert main(["train", "--resume", "--out", "drawn", "--data", "moved.npz"]) == 2
+    assert "drawn trains on drawn inputs: leave out --data." in capsys.readouterr().err
+
+
+def test_test_inputs_that_are_trained_on_are_told(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    told = "About 39.3 % of the test inputs are trained on: there are 2,401 inputs of 4 numbers mod 7"
+    many = flags("--samples", "1200", "--epochs", "1", "--quiet")
+    assert main(["train", *many, "--out", "many"]) == 0
+    assert told in capsys.readouterr().err
+    assert main(["eval", "many"]) == 0
+    assert told in capsys.readouterr().err
+    for others in (["eval", "many", "--distribution", "sparse"], ["train", *flags("--quiet"), "--out", "few"]):
+        assert main(others) == 0
+        assert "trained on" not in capsys.readouterr().err
 
 
 def test_sparse_data_are_sparse(cli: Cli) -> None:

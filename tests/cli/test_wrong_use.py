@@ -104,7 +104,7 @@ WRONG: list[tuple[list[str], str]] = [
     (train("--data", "no_x.npz"), "has no array x; it has: z"),
     (train("--data", "broken.npz"), "cannot be read as an .npz file"),
     (train("--data", "rows.csv"), "cannot be read as an .npz file"),
-    (train("--data", "none.npz"), "No such file"),
+    (train("--data", "none.npz"), "There is no file"),
     # places
     (train(out="done"), "done exists already: choose another --out, or add --resume"),
     (train(out="empty"), "empty exists already, and is not a run: choose another --out."),

@@ -74,3 +74,11 @@ def test_what_a_run_needs_is_described() -> None:
     assert described["parameters"] == parameters(tiny())
     assert 0 < described["bytes"] < described["free_bytes"]
     assert described["seconds"] * 0.35 * 1e15 > described["flops"] > 0  # no CPU is that fast
+
+
+def test_data_too_large_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 2**20)
+    with pytest.raises(UserError, match=r"most of it for what it trains on: use fewer --samples\."):
+        memory.check_fits(tiny(samples=10**6), CPU)
+    with pytest.raises(UserError, match=r"use a smaller --batch or model\."):
+        memory.check_fits(tiny(width=1024), CPU)

@@ -79,7 +79,7 @@ def test_files_that_are_wrong_say_how(tmp_path: Path) -> None:
         "in 2 of its rows": save(tmp_path / "c.npz", x=x, y=[6]),
         "found 12": save(tmp_path / "d.npz", x=[[1, 2, 12]]),
         "Object arrays": save(tmp_path / "e.npz", x=np.array([{"a": 1}], dtype=object)),
-        "No such file": tmp_path / "none.npz",
+        "There is no file": tmp_path / "none.npz",
     }
     for words, path in cases.items():
         with pytest.raises(UserError) as caught:

@@ -316,3 +316,11 @@ def test_distances_stay_finite_where_probabilities_are_below_the_smallest_float(
 @pytest.mark.parametrize("problem", [(16, 97, 4), (40, 999, 3)])
 def test_numbers_of_numpys_overflow_nothing(law: Callable[..., Any], problem: tuple[int, int, int]) -> None:
     assert law(*map(np.int64, problem)) == law(*problem)
+
+
+def test_the_share_of_inputs_that_others_hold() -> None:
+    assert theory.seen_share(2, 2, 1) == pytest.approx(1 / 4)
+    assert theory.seen_share(2, 2, 2) == pytest.approx(1 - (3 / 4) ** 2)
+    assert theory.seen_share(128, 974269, 10**7) < 1e-300
+    held = np.isin(np.arange(9**3), np.random.default_rng(1).integers(0, 9**3, 500)).mean()
+    assert theory.seen_share(3, 9, 500) == pytest.approx(held, abs=0.05)

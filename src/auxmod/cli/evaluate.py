@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from auxmod.cli.display import console, percent, print_json, table, titled
 from auxmod.cli.options import RUN, WHOLE, ConfigFile, Device, Force, Json, Preset, RunFlags, given_settings, numbers
-from auxmod.cli.train import scores_table
+from auxmod.cli.train import say_seen, scores_table
 from auxmod.config import TAUS, Distribution, Fill, Problem
 from auxmod.errors import UserError, require
 from auxmod.experiments.presets import with_preset
@@ -50,6 +50,7 @@ def evaluate(
 
     model = load(run, device)
     _say_unfinished(run)
+    say_seen([model.config] if distribution == "uniform" else [])
     scores = model.evaluate(samples, distribution=distribution, fill=fill, taus=taus, asks=asks)
     if json:
         return print_json({"run": str(run), "distribution": distribution, "fill": fill, "asks": asks, **scores})

@@ -26,6 +26,7 @@ from auxmod.cli.options import (
     Track,
     given_axes,
 )
+from auxmod.cli.train import say_seen
 from auxmod.cli.watch import Watch, duration, stop_when_asked
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
@@ -74,7 +75,8 @@ class Common:
         """
         self.check(cluster, shared)
         tracked = tracker(track, self.results.parent) if track else None
-        if self.left(configs):
+        if left := self.left(configs):
+            say_seen(left)
             from auxmod.experiments.ensembles import Ended
 
             with stop_when_asked() as stopping, Watch(self.quiet) as watch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,12 +23,15 @@ from auxmod.cli.options import (
     given_settings,
 )
 from auxmod.cli.watch import duration, stop_when_asked
-from auxmod.config import RunConfig
+from auxmod.config import Problem, RunConfig
 from auxmod.errors import require
 from auxmod.experiments.store import Run
 from auxmod.experiments.track import Start, last_point, tracked, tracker
 from auxmod.files import CONFIG, MODEL, STATE
 from auxmod.settings import flatten
+
+SEEN = 0.05
+"""From this share of test inputs trained on, it is said."""
 
 
 def train(
@@ -53,12 +57,13 @@ def train(
     Example: auxmod train --n 16 --q 97 --method aux --k 5 --r 0.4 --samples 100_000
     """
     require(checkpoint_every >= 1, f"--checkpoint-every is {checkpoint_every}, but must be 1 step or more.")
-    run = _resumed(out, given_settings(flags, config) | ({"preset": preset} if preset else {})) if resume else None
+    said = given_settings(flags, config)
+    run = _resumed(out, said | ({"preset": preset} if preset else {})) if resume else None
     from auxmod.experiments.own_data import resolved
     from auxmod.experiments.single import create_run
     from auxmod.learning.precision import resolve_device
 
-    run_config = run.config if run else resolved(given_settings(flags, config), preset)
+    run_config = run.config if run else resolved(said, preset)
     if dry_run:
         return _describe(run_config, device, json)
     free = run is not None or out is None or not out.exists() or (out / CONFIG).is_file()  # a run may be resumed
@@ -66,6 +71,7 @@ def train(
     chosen = resolve_device(device)
     place = out or default_path(run_config)
     start = tracker(track, place.parent) if track else None
+    say_seen([run_config])
     run = run or create_run(place, run_config, chosen)
     result = watch_run(run, chosen, quiet, resume=resume, checkpoint_every=checkpoint_every, start=start)
     if json:
@@ -76,11 +82,14 @@ def train(
 def _resumed(out: Path | None, said: dict[str, Any]) -> Run:
     require(out is not None, "--resume needs --out, the directory of the run to go on with.")
     assert out is not None
+    data = said.pop("data", None)
     require(
         not said,
         f"--resume takes the run's own settings from {out}; leave out, also of the environment: "
         f"{', '.join(sorted(said))}.",
     )
+    from auxmod.experiments.own_data import with_data
+
     run = Run.open(out)
     require(run.result is None, f"{out} is a finished run: there is nothing to resume.")
     require(
@@ -88,7 +97,20 @@ def _resumed(out: Path | None, said: dict[str, Any]) -> Run:
         f"{out} holds a model but no training state to go on from: delete {MODEL} too to start over, or choose another "
         "--out.",
     )
-    return run
+    return run if data is None else with_data(run, data)
+
+
+def say_seen(configs: Iterable[RunConfig]) -> None:
+    """Where inputs are so few that many of the test's are trained on, say so: accuracy is then no proof of learning."""
+    from auxmod.problem.theory import seen_share
+
+    drawn = [c for c in configs if c.method.distribution == "uniform" and not c.training.data]
+    told = [(seen_share(c.problem.n, c.problem.q, c.training.samples), c.problem, c.training.samples) for c in drawn]
+    share, problem, samples = max(told, key=lambda each: each[0], default=(0.0, Problem(), 0))
+    if share >= SEEN:
+        inputs = f"there are {problem.q**problem.n:,} inputs of {problem.n} numbers mod {problem.q}"
+        sentence = f"About {percent(share)} of the test inputs are trained on: {inputs}, and {samples:,} are drawn."
+        console(stderr=True).print(sentence, markup=False, soft_wrap=True)
 
 
 def default_path(config: RunConfig) -> Path:

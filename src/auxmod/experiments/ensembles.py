@@ -76,8 +76,8 @@ def train_ensemble(
     the others learn what they would have.
 
     ``state`` is the file where it is saved: each ``checkpoint_every`` steps, though never for more than a hundredth of
-    the time, and when ``stopping()`` says so. What is there already is gone on from, where ``configs`` are the runs left
-    of it.
+    the time, and when ``stopping()`` says so. What is there already is gone on from, where ``configs`` are the runs
+    left of it.
     """
     began, steps = time.monotonic(), configs[0].training.steps
     race, ensemble = Race.of(configs), None

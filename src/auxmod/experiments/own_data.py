@@ -13,6 +13,7 @@ import numpy as np
 from auxmod.config import Problem, RunConfig
 from auxmod.errors import require
 from auxmod.experiments.presets import with_preset
+from auxmod.experiments.store import Run
 from auxmod.files import sha256
 from auxmod.problem.rows import Rows, read_npz
 from auxmod.settings import build
@@ -37,6 +38,16 @@ def with_digest(config: RunConfig) -> RunConfig:
     if not training.data or training.data_sha256:
         return config
     return replace(config, training=replace(training, **_named(training.data, config.problem)))
+
+
+def with_data(run: Run, data: Any) -> Run:
+    """A run whose own data lie in another file now, which it notes."""
+    config = run.config
+    require(bool(config.training.data), f"{run.path} trains on drawn inputs: leave out --data.")
+    named = _named(data, config.problem)
+    same = named["data_sha256"] == config.training.data_sha256
+    require(same, f"{named['data']} is not the data that {run.path} was made with: its contents are others.")
+    return run.rewritten(replace(config, training=replace(config.training, **named)))
 
 
 def _named(data: Any, problem: Problem) -> dict[str, Any]:

@@ -129,6 +129,11 @@ class Run:
         lines = ((f"Line {at} of {path}", value) for at, value in enumerate(values, 1))
         return check_curve([check_point(unsealed(value, where), where) for where, value in lines], path)
 
+    def rewritten(self, config: RunConfig) -> Run:
+        """The same run with its configuration written anew, as one of the same hash."""
+        write_json(self.path / CONFIG, sealed(config.to_dict()))
+        return Run(self.path)
+
     def log(self, point: Mapping[str, Any]) -> None:
         """Add a point to the learning curve."""
         append_line(self.path / METRICS, sealed(point))

@@ -71,8 +71,12 @@ def member_bytes(config: RunConfig, precision: str | None = None) -> int:
     weights = parameters(config) * (4 * 5 + 2 * half + 4 * 3)
     if config.training.optimiser == "muon":  # the aim and the step
         weights += 2 * config.model.layers * _block_weights(config) * (2 if half else 4)
-    data = config.training.samples * (4 * config.problem.n + 8 + 8)  # inputs, sums, order
-    return weights + data + activation_bytes(config, 2 if half else 4)
+    return weights + data_bytes(config) + activation_bytes(config, 2 if half else 4)
+
+
+def data_bytes(config: RunConfig) -> int:
+    """What it trains on: inputs, sums, and their order."""
+    return config.training.samples * (4 * config.problem.n + 8 + 8)
 
 
 def activation_bytes(config: RunConfig, size: int) -> int:

@@ -13,7 +13,7 @@ import torch
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
 from auxmod.learning.capture import forget
-from auxmod.learning.cost import member_bytes, parameters, work
+from auxmod.learning.cost import data_bytes, member_bytes, parameters, work
 from auxmod.learning.precision import products, resolve_device, resolve_precision, trunk_dtype
 
 MEMINFO, GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
@@ -62,6 +62,8 @@ def check_fits(config: RunConfig, device: torch.device) -> None:
         return
     sizes = f"about {needed / 2**30:,.1f} GiB of memory, and {free / 2**30:,.1f} GiB is free"
     classes = max(config.method.moduli) * config.problem.q
+    if data_bytes(config) > needed / 2:
+        raise UserError(f"This run needs {sizes}, most of it for what it trains on: use fewer --samples.")
     if not config.model.angles:
         raise UserError(
             f"This run needs {sizes}: its head has {classes:,} classes. Use --embedding angular, which needs none."

@@ -40,6 +40,7 @@ def check_rows(x: Any, problem: Problem) -> Rows:
 
 def read_npz(path: Path, problem: Problem) -> Rows:
     """The array x of an .npz file, checked; where there is an array y, it must be the sums of x mod q."""
+    require(path.exists(), f"There is no file {path}.")
     try:
         with zipfile.ZipFile(path) as archive:  # np.load alone would take other files for arrays, and fail later
             archive.namelist()

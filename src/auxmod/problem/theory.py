@@ -40,6 +40,12 @@ def chance(q: int, tau: float | None, angles: bool) -> float:
     return min(1.0, (2 * int(tau * q + 1e-9) + 1) / q)
 
 
+def seen_share(n: int, q: int, samples: int) -> float:
+    """The share of uniform inputs that so many others, drawn alike, hold: 1 − (1 − q^−N)^samples."""
+    n, q, _ = laws.check(n, q)
+    return -math.expm1(samples * math.log1p(-float(Fraction(1, q**n))))
+
+
 # ---- expected wraps ---------------------------------------------------------------------------------------
 
 

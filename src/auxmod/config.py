@@ -26,6 +26,9 @@ LATER = {"harmonics", "asked", "augment", "tails", "readout", "lift", "optimiser
 TAUS = (0.005, 0.01, 0.05, 0.1)
 """How far from right, as a share of q, an answer may be for a run's τ-accuracies: the paper's, and closer."""
 
+MOST_ASKS = 1000
+"""As often may a question be asked: the answers' average has long settled."""
+
 MethodName = Literal["naive", "sparse", "aux", "ladder", "auto", "custom"]
 Distribution = Literal["uniform", "sparse"]
 Fill = Literal["zero", "nonzero"]
@@ -235,7 +238,8 @@ class Training(Checked):
         return self.steps_per_epoch * self.epochs
 
     def _validate(self) -> None:
-        self._check("samples epochs batch test_samples asks", lambda v: v >= 1, "must be 1 or more")
+        self._check("samples epochs batch test_samples", lambda v: v >= 1, "must be 1 or more")
+        check_asks(self.asks)
         require(
             self.batch <= self.samples,
             f"--batch {self.batch} is larger than --samples {self.samples}: no full batch can be made.",
@@ -324,6 +328,11 @@ class RunConfig(Checked):
         del plain["method"]["method"]  # nor does the label of a method
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def check_asks(asks: int) -> None:
+    """Refuse to ask never, or for ever."""
+    require(1 <= asks <= MOST_ASKS, f"--asks is {asks}, but a question is asked once, or up to {MOST_ASKS:,} ways.")
 
 
 GROUPS: dict[str, type[Any]] = {"problem": Problem, "method": Method, "model": Model, "training": Training}

@@ -187,6 +187,19 @@ def test_eval_by_parts(cli: Cli, trained: Path, by: str) -> None:
     assert all(f"{100 * row['correct'] / row['samples']:.1f} %" in shown for row in rows)
 
 
+def test_eval_on_rows_of_ones_own(cli: Cli, trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("rows.csv").write_text("\n".join(",".join(map(str, row)) for row in ROWS))
+    np.savez("rows.npz", x=ROWS)
+    expected = auxmod.load(trained).evaluate(x=ROWS)
+    for name in ("rows.csv", "rows.npz"):
+        told = json.loads(cli("eval", trained, "--file", name, "--json"))
+        assert (told["file"], told["samples"], told["match"]) == (name, 3, expected["match"])
+        assert told["by_wraps"] == expected["by_wraps"]
+    assert "on 3 inputs of rows.csv" in cli("eval", trained, "--file", "rows.csv", "--by", "wraps")
+    assert main(["eval", str(trained), "--file", "rows.csv", "--samples", "5", "--fill", "zero"]) == 2
+    assert "--file brings the inputs, --samples, --fill would draw others" in capsys.readouterr().err
+
+
 # -- predict --------------------------------------------------------------------------------------------------
 
 ROWS = [[1, 2, 3, 4], [6, 6, 6, 6], [0, 0, 0, 0]]

@@ -47,7 +47,7 @@ def test_what_it_cannot_answer_is_refused(model: auxmod.TrainedModel) -> None:
         ({"fill": "nonzero"}, "--fill nonzero is about sparse inputs"),
         ({"samples": 0}, "--samples is 0, but must be 1 or more."),
         ({"samples": -5}, "--samples is -5"),
-        ({"samples": 10, "asks": 0}, "--asks is 0, but a question is asked at least once."),
+        ({"samples": 10, "asks": 0}, "--asks is 0, but a question is asked once, or up to 1,000 ways."),
     ],
 )
 def test_what_it_cannot_be_measured_on_is_refused(
@@ -177,3 +177,36 @@ def test_a_process_that_makes_doubles_trains_and_loads_what_any_other_does(tmp_p
     for made in (model, again):
         for ours, theirs in zip(made.parameters(), expected.parameters(), strict=True):
             assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("wrong", [X.astype(float), torch.zeros(2, 4), torch.zeros(2, 5, dtype=torch.int64), X[0]])
+def test_what_is_no_tensor_of_rows_is_refused(model: auxmod.TrainedModel, wrong: Any) -> None:
+    with pytest.raises(UserError, match="takes a tensor of whole numbers, 4 a row"):
+        model(wrong)
+
+
+def test_dropout_is_there_in_train_mode_alone(model: auxmod.TrainedModel) -> None:
+    x = torch.from_numpy(X)
+    assert not model.training
+    expected = model(x)
+    try:
+        model.train()
+        first, second = model(x), model(x)
+        assert not torch.equal(first, second)
+        assert not torch.equal(first, expected)
+    finally:
+        model.eval()
+    assert torch.equal(model(x), expected)
+
+
+def test_it_is_measured_on_rows_of_ones_own(model: auxmod.TrainedModel) -> None:
+    scores, right = model.evaluate(x=X), model.predict(X) == X.sum(1) % 7
+    assert (scores["samples"], scores["match"], scores["chance"]) == (20, right.mean(), 1 / 7)
+    wraps = X.sum(1) // 7
+    assert {row["bucket"]: (row["samples"], row["correct"]) for row in scores["by_wraps"]} == {
+        d: (int((wraps == d).sum()), int(right[wraps == d].sum())) for d in set(wraps.tolist())
+    }
+    with pytest.raises(UserError, match="leave out distribution, fill"):
+        model.evaluate(x=X, distribution="sparse", fill="zero")
+    with pytest.raises(UserError, match="no row"):
+        model.evaluate(x=X[:0])

@@ -9,10 +9,11 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from auxmod.checked import flag
 from auxmod.cli.display import console, percent, print_json, table, titled
 from auxmod.cli.options import RUN, WHOLE, ConfigFile, Device, Force, Json, Preset, RunFlags, given_settings, numbers
 from auxmod.cli.train import say_seen, scores_table
-from auxmod.config import TAUS, Distribution, Fill, Problem
+from auxmod.config import TAUS, Distribution, Fill, Problem, check_asks
 from auxmod.errors import UserError, require
 from auxmod.experiments.presets import with_preset
 from auxmod.files import STATE, check_free, write_named
@@ -24,14 +25,19 @@ _ASKS = "Ask each question so many ways, of shifted inputs, and average: slower,
 def evaluate(
     run: Path,
     *,
-    samples: Annotated[int, WHOLE, Parameter(help="How many inputs.")] = 100_000,
+    samples: Annotated[int | None, WHOLE, Parameter(help="How many inputs to draw.", show_default="100,000")] = None,
+    file: Annotated[
+        Path | None, Parameter(help="Rows of your own in a .npz (array x) or .csv file, in place of drawn inputs.")
+    ] = None,
     tau: Annotated[str, Parameter(help="Tolerances, such as 0.01,0.05.")] = ",".join(map(str, TAUS)),
     by: Annotated[
         Literal["wraps", "zeros"] | None,
         Parameter(help="Also accuracy for each number of wraps ⌊Σx/q⌋, or of zero entries."),
     ] = None,
-    distribution: Annotated[Distribution, Parameter(help="Which inputs.")] = "uniform",
-    fill: Annotated[Fill, Parameter(help="Sparse inputs filled from 0..q−1 or 1..q−1.")] = "zero",
+    distribution: Annotated[Distribution | None, Parameter(help="Which inputs.", show_default="uniform")] = None,
+    fill: Annotated[
+        Fill | None, Parameter(help="Sparse inputs filled from 0..q−1 or 1..q−1.", show_default="zero")
+    ] = None,
     asks: Annotated[int, WHOLE, Parameter(help=_ASKS)] = 1,
     device: Device = "auto",
     json: Json = False,
@@ -43,19 +49,28 @@ def evaluate(
     run: Path
         The run's directory.
     """
-    require(samples >= 1, f"--samples is {samples}, but must be 1 or more.")
-    _check_asks(asks)
+    require(samples is None or samples >= 1, f"--samples is {samples}, but must be 1 or more.")
+    check_asks(asks)
     taus = numbers(tau, "--tau")
+    drawn = {"samples": samples, "distribution": distribution, "fill": fill}
+    drawn = {name: value for name, value in drawn.items() if value is not None}
+    idle = ", ".join(map(flag, drawn))
+    require(file is None or not drawn, f"--file brings the inputs, {idle} would draw others: leave out one of them.")
     from auxmod.learning.trained import load
 
     model = load(run, device)
     _say_unfinished(run)
-    say_seen([model.config] if distribution == "uniform" else [])
-    scores = model.evaluate(samples, distribution=distribution, fill=fill, taus=taus, asks=asks)
+    if file:
+        scores = model.evaluate(x=_rows(file, model.config.problem), taus=taus, asks=asks)
+        source = {"file": str(file)}
+    else:
+        source = {"distribution": distribution or "uniform", "fill": fill or "zero"}
+        say_seen([model.config] if source["distribution"] == "uniform" else [])
+        scores = model.evaluate(samples or 100_000, **source, taus=taus, asks=asks)
     if json:
-        return print_json({"run": str(run), "distribution": distribution, "fill": fill, "asks": asks, **scores})
+        return print_json({"run": str(run), **source, "asks": asks, **scores})
     out = console()
-    out.print(scores_table(run, scores, distribution))
+    out.print(scores_table(run, scores, f"inputs of {file}" if file else f"{source['distribution']} inputs"))
     if asks > 1:
         out.print(f"Each was asked {asks} ways, and the answers averaged.")
     if by:
@@ -91,7 +106,7 @@ def predict(
         x_1 … x_N.
     """
     require(not (numbers and file), "Give either numbers or --file, not both.")
-    _check_asks(asks)
+    check_asks(asks)
     from auxmod.learning.trained import load
     from auxmod.problem.rows import check_rows
 
@@ -116,10 +131,6 @@ def _say_unfinished(run: Path) -> None:
     if (run / STATE).exists() and Run(run).result is None:
         told = f"{run} did not come to its end: this is its last checkpoint."
         console(stderr=True).print(told, markup=False, soft_wrap=True)
-
-
-def _check_asks(asks: int) -> None:
-    require(asks >= 1, f"--asks is {asks}, but a question is asked at least once.")
 
 
 def _whole(words: list[str]) -> list[int]:

@@ -148,9 +148,9 @@ def watch_run(run: Run, device: Any, quiet: bool, *, start: Start | None = None,
     return result
 
 
-def scores_table(run: Path, scores: dict[str, Any], distribution: str = "uniform") -> Any:
+def scores_table(run: Path, scores: dict[str, Any], inputs: str = "uniform inputs") -> Any:
     """Accuracies, each beside its chance level."""
-    often, title = scores.get("asked"), f"{run} on {scores['samples']:,} {distribution} inputs"
+    often, title = scores.get("asked"), f"{run} on {scores['samples']:,} {inputs}"
     if often and often["samples"] < scores["samples"]:
         title += f" ({often['samples']:,} of them asked {often['asks']} ways)"
     columns: dict[str, list[Any]] = {

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from auxmod.checked import shown
-from auxmod.config import TAUS, Distribution, Fill, Model
+from auxmod.config import TAUS, Distribution, Fill, Model, check_asks
 from auxmod.errors import require
 from auxmod.learning.memory import free_bytes
 from auxmod.learning.objective import Objective
@@ -29,13 +29,14 @@ def evaluate(
     stream: str = "test",
     distribution: Distribution = "uniform",
     fill: Fill = "zero",
+    rows: Tensor | None = None,
     taus: tuple[float, ...] = TAUS,
     asks: int = 1,
 ) -> list[dict[str, Any]]:
     """Each member's figures on ``samples`` inputs; ``forward`` maps x (E, B, N) to outputs (E, B, ·).
 
-    The inputs depend on (N, q, stream, distribution) alone, so that every model answers the same questions. Where
-    ``at_once`` of them do not fit into a GPU's memory, fewer are tried.
+    The inputs depend on (N, q, stream, distribution) alone, so that every model answers the same questions; or they are
+    given, as ``rows``. Where ``at_once`` of them do not fit into a GPU's memory, fewer are tried.
     """
     require(samples >= 1, f"--samples is {samples}, but must be 1 or more.")
     for name, value, known in (("distribution", distribution, get_args(Distribution)), ("fill", fill, get_args(Fill))):
@@ -53,8 +54,8 @@ def evaluate(
         tally = metrics.Tally.empty(objective.q, objective.n, taus)
         for start, count in chunks(samples, at_once):
             at = about | {"start": start, "count": count}
-            drawn = {q: sampling.inputs(distribution, fill, q=q, **at) for q in set(qs)}
-            x = torch.stack([drawn[q] for q in qs])
+            drawn = {q: sampling.inputs(distribution, fill, q=q, **at) for q in set(qs) if rows is None}
+            x = torch.stack([drawn[q] if rows is None else rows[start : start + count] for q in qs])
             tally.add(objective.decode(averaged(forward, objective, x, asks)), x)
         return tally.report(objective.model.angles)
 
@@ -75,7 +76,7 @@ def averaged(forward: Callable[[Tensor], Tensor], objective: Objective, x: Tenso
     self-reduction of Blum, Luby and Rubinfeld): the model's errors there are others, and average out. By how much the
     sum itself is larger, wraps of single terms counted, is known as well, so that this holds for every modulus.
     """
-    require(times >= 1, f"--asks is {times}, but a question is asked at least once.")
+    check_asks(times)
     outputs = forward(x)
     if times == 1:
         return outputs

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.files import holds_training, user_named
+from auxmod.learning.activations import activations
 from auxmod.learning.checkpoint import check_own, load_model, save_model
 from auxmod.learning.evaluation import averaged, chunks, evaluate, rows_at_once
-from auxmod.learning.model import Encoder
+from auxmod.learning.model import Dropout, Encoder
 from auxmod.learning.objective import Objective
 from auxmod.learning.plain import PlainModel, to_plain
 from auxmod.learning.precision import resolve_device
@@ -26,18 +27,39 @@ class TrainedModel(nn.Module):
     """One model for one problem.
 
     `encoder` is the network (its parameters have a leading member axis of length 1), `config` the run it came
-    from. Calling the module maps whole numbers (B, N) to raw outputs (B, ·).
+    from. Calling the module maps whole numbers (B, N) to raw outputs (B, ·). It comes in `eval` mode; in `train` mode
+    it has the dropout of its configuration.
     """
 
     def __init__(self, encoder: Encoder, config: RunConfig) -> None:
         super().__init__()
         self.encoder, self.config = encoder, config
+        self.eval()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Inputs (B, N) → outputs (B, ·): logits of the classes, or a point for each modulus."""
-        objective = Objective.of([self.config], x.device)
-        outputs: Tensor = self.encoder(objective.features(x[None]))
+        """Inputs (B, N), a tensor of whole numbers in 0..q−1 → outputs (B, ·): logits, or a point for each modulus."""
+        n = self.config.problem.n
+        whole = isinstance(x, Tensor) and not (x.is_floating_point() or x.is_complex())
+        sentence = f"The model takes a tensor of whole numbers, {n} a row; `predict` takes what numpy reads."
+        require(whole and x.dim() == 2 and x.shape[1] == n, sentence)
+        dropout, rate = None, self.config.model.dropout
+        if self.training and rate:
+            (key, step) = torch.randint(2**62, (2,), device=x.device)
+            dropout = Dropout(rate, key[None], step)
+        outputs: Tensor = self.encoder(self._features(x), dropout=dropout)
         return outputs[0]
+
+    def _features(self, x: Tensor) -> Tensor:
+        return Objective.of([self.config], x.device).features(x[None])
+
+    @torch.no_grad()
+    def activations(self, x: Any) -> dict[str, Tensor]:
+        """All that is computed on the way for rows x (N,) or (B, N), by TransformerLens's names.
+
+        Such as ``blocks.0.attn.hook_pattern`` (B, heads, N, N): `learning.activations` lists them.
+        """
+        rows = torch.from_numpy(check_rows(x, self.config.problem)).to(self.encoder.head.weight.device)
+        return activations(self.encoder, self._features(rows))
 
     @torch.no_grad()
     def values(self, x: Any, asks: int = 1) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -61,12 +83,19 @@ class TrainedModel(nn.Module):
         """(x_1 + … + x_N) mod q, as the model sees it: whole numbers in 0..q−1, one a row."""
         return labels.rounded(torch.from_numpy(self.values(x, asks)), self.config.problem.q).numpy()
 
-    def evaluate(self, samples: int = 100_000, **options: Any) -> dict[str, Any]:
+    def evaluate(self, samples: int = 100_000, *, x: Any = None, **options: Any) -> dict[str, Any]:
         """Match and τ-accuracy with their chance levels, and accuracy by wraps and by zeros.
 
-        Options: ``distribution`` ("uniform" or "sparse"), ``fill``, ``taus``, ``asks`` (as in :meth:`values`).
+        On inputs drawn by ``distribution`` ("uniform" or "sparse") and ``fill``, or on rows ``x`` (B, N) of your own.
+        Options: ``taus``, ``asks`` (as in :meth:`values`).
         """
         device, encoder = self.encoder.head.weight.device, self.encoder
+        if x is not None:
+            drawn = sorted(options.keys() & {"distribution", "fill", "stream"})
+            require(not drawn, f"The rows given are what it is measured on: leave out {', '.join(drawn)}.")
+            options["rows"] = torch.from_numpy(check_rows(x, self.config.problem)).to(device)
+            samples = len(options["rows"])
+            require(samples >= 1, "There is no row to be measured on.")
         at_once = rows_at_once(encoder.model, encoder.n, encoder.outputs, 1, device)
         objective = Objective.of([self.config], device)
         return evaluate(lambda x: self(x[0])[None], objective, samples, at_once=at_once, **options)[0]

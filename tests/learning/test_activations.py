@@ -1,0 +1,61 @@
+"""What a model computes on the way is what leads to its outputs."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import auxmod
+from auxmod.learning.trained import TrainedModel
+from tiny import tiny
+
+X = np.random.default_rng(0).integers(0, 7, (5, 4))
+SHAPES: list[dict[str, Any]] = [
+    {"pooling": pooling, "norm": norm, "embedding": embedding}
+    for pooling, norm, embedding in itertools.product(
+        ("cls", "mean", "max", "flatten", "first"), ("pre", "post"), ("token", "angular")
+    )
+]
+
+
+def made(**settings: Any) -> TrainedModel:
+    return auxmod.train(tiny(layers=2, init=0.3, epochs=1, **settings))
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, {"final_norm": False}, {"bias": False}, {"activation": "gelu"}])
+def test_they_lead_to_the_models_outputs(shape: dict[str, Any]) -> None:
+    model = made(**shape)
+    seen, T = model.activations(X), 5 if model.config.model.pooling == "cls" else 4
+    torch.testing.assert_close(seen["outputs"], model(torch.from_numpy(X)), rtol=1e-5, atol=1e-6)
+    assert ("ln_final.hook_normalized" in seen) == model.config.model.final_norm
+    for layer in (0, 1):
+        here = {name.removeprefix(f"blocks.{layer}."): value for name, value in seen.items()}
+        assert here["attn.hook_pattern"].shape == (5, 2, T, T)
+        torch.testing.assert_close(here["attn.hook_pattern"].sum(-1), torch.ones(5, 2, T))
+        assert here["attn.hook_q"].shape == here["attn.hook_z"].shape == (5, T, 2, 4)
+        assert here["mlp.hook_post"].shape == (5, T, 16)
+        if model.config.model.norm == "pre":
+            torch.testing.assert_close(here["hook_resid_mid"], here["hook_resid_pre"] + here["hook_attn_out"])
+            torch.testing.assert_close(here["hook_resid_post"], here["hook_resid_mid"] + here["hook_mlp_out"])
+    assert torch.equal(seen["hook_embed"], seen["blocks.0.hook_resid_pre"])
+    assert torch.equal(seen["blocks.0.hook_resid_post"], seen["blocks.1.hook_resid_pre"])
+
+
+def test_attention_is_torchs_own() -> None:
+    model = made(pooling="mean")
+    plain, seen = model.to_torch(), model.activations(X)
+    layer = plain.encoder.layers[0]
+    with torch.no_grad():
+        normed = layer.norm1(seen["hook_embed"])
+        added, pattern = layer.self_attn(normed, normed, normed, need_weights=True, average_attn_weights=False)
+    torch.testing.assert_close(seen["blocks.0.attn.hook_pattern"], pattern)
+    torch.testing.assert_close(seen["blocks.0.hook_attn_out"], added)
+
+
+def test_one_row_is_a_row_and_a_wrong_one_is_refused() -> None:
+    model = made()
+    assert model.activations(X[0])["outputs"].shape[0] == 1
+    with pytest.raises(auxmod.UserError, match=r"lie in 0\.\.6"):
+        model.activations([1, 2, 3, 7])

@@ -26,6 +26,10 @@ SAME = ("model.safetensors", "state.safetensors", "result.json", "metrics.jsonl"
 """What must not depend on where a run was stopped."""
 
 
+OWN = {name: value for name, value in SETTINGS.items() if name != "samples"}
+"""Settings to which data of one's own go."""
+
+
 def complete(run: Run, **options: Any) -> dict[str, bytes]:
     for _ in train_run(run, CPU, **options):
         pass
@@ -258,3 +262,33 @@ def test_a_data_file_is_read_once_for_all_cells_and_again_where_it_changed(
         found.append([own_data.resolved(given | {"seed": seed, "method": "aux"}) for seed in range(5)])
     assert len(reads) == 2
     assert [{run.training.samples for run in runs} for runs in found] == [{60}, {70}]
+
+
+def test_from_python_too_it_goes_on_to_the_same_files(
+    tmp_path: Path, config: RunConfig, uninterrupted: dict[str, bytes]
+) -> None:
+    run = create_run(tmp_path / "run", config, CPU)
+    events = train_run(run, CPU, checkpoint_every=3)
+    for _ in range(7):
+        next(events)
+    events.close()
+    for wrong, words in (({"lr": 1.0}, "leave out, also of the environment: lr"), ({"config": config}, "config")):
+        with pytest.raises(UserError, match=words):
+            auxmod.train(out=run.path, resume=True, **wrong)
+    auxmod.train(out=run.path, resume=True)
+    assert {name: (run.path / name).read_bytes() for name in SAME} == uninterrupted
+    with pytest.raises(UserError, match="is a finished run"):
+        auxmod.train(out=run.path, resume=True)
+    with pytest.raises(UserError, match="--resume needs --out"):
+        auxmod.train(resume=True)
+
+
+def test_an_array_is_no_file_of_data() -> None:
+    with pytest.raises(UserError, match=r"--data names a file, which numpy\.savez.* makes; this is a ndarray\."):
+        auxmod.train(**OWN, data=np.zeros((60, 4), dtype=int))
+
+
+def test_rows_that_do_not_fit_are_named_by_their_file(tmp_path: Path) -> None:
+    np.savez(tmp_path / "wide.npz", x=np.zeros((60, 5), dtype=int))
+    with pytest.raises(UserError, match=r"wide\.npz: Each row must have 4 numbers"):
+        auxmod.train(**OWN, data=tmp_path / "wide.npz")

@@ -27,7 +27,7 @@ from auxmod.config import Problem, RunConfig
 from auxmod.errors import require
 from auxmod.experiments.store import Run
 from auxmod.experiments.track import Start, last_point, tracked, tracker
-from auxmod.files import CONFIG, MODEL, STATE
+from auxmod.files import CONFIG
 from auxmod.settings import flatten
 
 SEEN = 0.05
@@ -58,8 +58,9 @@ def train(
     """
     require(checkpoint_every >= 1, f"--checkpoint-every is {checkpoint_every}, but must be 1 step or more.")
     said = given_settings(flags, config)
-    run = _resumed(out, said | ({"preset": preset} if preset else {})) if resume else None
-    from auxmod.experiments.own_data import resolved
+    from auxmod.experiments.own_data import resolved, resumed
+
+    run = resumed(out, said | ({"preset": preset} if preset else {})) if resume else None
     from auxmod.experiments.single import create_run
     from auxmod.learning.precision import resolve_device
 
@@ -77,27 +78,6 @@ def train(
     if json:
         return print_json({"run": str(run.path), "hash": run_config.hash, **result})
     console().print(scores_table(run.path, result))
-
-
-def _resumed(out: Path | None, said: dict[str, Any]) -> Run:
-    require(out is not None, "--resume needs --out, the directory of the run to go on with.")
-    assert out is not None
-    data = said.pop("data", None)
-    require(
-        not said,
-        f"--resume takes the run's own settings from {out}; leave out, also of the environment: "
-        f"{', '.join(sorted(said))}.",
-    )
-    from auxmod.experiments.own_data import with_data
-
-    run = Run.open(out)
-    require(run.result is None, f"{out} is a finished run: there is nothing to resume.")
-    require(
-        (out / STATE).exists() or not (out / MODEL).exists(),
-        f"{out} holds a model but no training state to go on from: delete {MODEL} too to start over, or choose another "
-        "--out.",
-    )
-    return run if data is None else with_data(run, data)
 
 
 def say_seen(configs: Iterable[RunConfig]) -> None:

@@ -1,4 +1,7 @@
-"""Data of one's own in place of drawn inputs: settings name a file, a run names what is in it. No torch."""
+"""From settings to a run, to begin or to go on with: what they leave open filled in, a data file named by its contents.
+
+No torch.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from auxmod.config import Problem, RunConfig
 from auxmod.errors import require
 from auxmod.experiments.presets import with_preset
 from auxmod.experiments.store import Run
-from auxmod.files import sha256
+from auxmod.files import MODEL, STATE, sha256
 from auxmod.problem.rows import Rows, read_npz
 from auxmod.settings import build
 
@@ -22,13 +25,13 @@ from auxmod.settings import build
 def resolved(settings: Mapping[str, Any], preset: str | None = None) -> RunConfig:
     """The run that settings and a preset describe; where they name a data file, with its length and digest."""
     filled = with_preset(preset, settings)
-    if filled.get("data"):
+    if not isinstance(data := filled.get("data", ""), str) or data:
         require(
             "samples" not in settings,
             "--samples says how many inputs to draw, and --data brings its own: give one of them.",
         )
         problem = Problem(**{name: filled[name] for name in ("n", "q") if name in filled})
-        filled |= _named(filled["data"], problem)
+        filled |= _named(data, problem)
     return build(**filled)
 
 
@@ -38,6 +41,22 @@ def with_digest(config: RunConfig) -> RunConfig:
     if not training.data or training.data_sha256:
         return config
     return replace(config, training=replace(training, **_named(training.data, config.problem)))
+
+
+def resumed(place: str | Path | None, said: Mapping[str, Any]) -> Run:
+    """The run in a directory, to go on with by its own settings; only where its data lie now may be said."""
+    require(place is not None, "--resume needs --out, the directory of the run to go on with.")
+    out, others = Path(str(place)), sorted(said.keys() - {"data"})
+    own = f"--resume takes the run's own settings from {out}; leave out, also of the environment: {', '.join(others)}."
+    require(not others, own)
+    run = Run.open(out)
+    require(run.result is None, f"{out} is a finished run: there is nothing to resume.")
+    require(
+        (out / STATE).exists() or not (out / MODEL).exists(),
+        f"{out} holds a model but no training state to go on from: delete {MODEL} too to start over, or choose another "
+        "--out.",
+    )
+    return with_data(run, said["data"]) if "data" in said else run
 
 
 def with_data(run: Run, data: Any) -> Run:
@@ -52,7 +71,9 @@ def with_data(run: Run, data: Any) -> Run:
 
 def _named(data: Any, problem: Problem) -> dict[str, Any]:
     """A data file's settings: where it is, how long, and its digest."""
-    path = Path(str(data)).absolute()
+    kind, save = type(data).__name__, "numpy.savez('data.npz', x=...)"
+    require(isinstance(data, str | Path), f"--data names a file, which {save} makes; this is a {kind}.")
+    path = Path(data).absolute()
     changed = path.stat().st_mtime_ns if path.exists() else 0  # where there is none, reading it says so
     return {"data": str(path), **_facts(path, changed, problem)}
 

@@ -18,7 +18,7 @@ import torch
 from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments.origin import provenance
-from auxmod.experiments.own_data import load_data, resolved, with_digest
+from auxmod.experiments.own_data import load_data, resolved, resumed, with_digest
 from auxmod.experiments.store import Run
 from auxmod.files import RESULT, STATE
 from auxmod.learning.checkpoint import load_state, save_model, save_state
@@ -122,6 +122,7 @@ def train(
     *,
     preset: str | None = None,
     out: str | Path | None = None,
+    resume: bool = False,
     device: str = "auto",
     **settings: Any,
 ) -> TrainedModel:
@@ -129,17 +130,22 @@ def train(
 
     Give a `RunConfig`, or the settings of one (``n=16, q=97, method="aux", k=5, r=0.4``), a preset filling the
     rest. Without a method or a preset the method is `auto`. With ``out``, the run directory is kept there; without,
-    only the model is.
+    only the model is. With ``resume``, the run in ``out`` goes on by its own settings.
     """
-    require(
-        config is None or (preset is None and not settings), "Give a RunConfig, or a preset and settings, not both."
-    )
-    config, chosen = with_digest(config) if config else resolved(settings, preset), resolve_device(device)
+    given = {"config": config, "preset": preset}
+    said = settings | {name: value for name, value in given.items() if value is not None}
+    alone = "config" not in said or len(said) == 1
+    require(alone, "Give a RunConfig, or a preset and settings, not both.")
+    chosen = resolve_device(device)
     with contextlib.ExitStack() as stack:
         place = Path(out) if out else Path(stack.enter_context(tempfile.TemporaryDirectory())) / "run"
-        run = create_run(place, config, chosen)
+        if resume:
+            run = resumed(out, said)
+        else:
+            run = create_run(place, with_digest(config) if config else resolved(settings, preset), chosen)
+        every = 1000 if out else run.config.training.steps + 1
         try:
-            for _ in train_run(run, chosen, checkpoint_every=1000 if out else config.training.steps + 1):
+            for _ in train_run(run, chosen, resume=resume, checkpoint_every=every):
                 pass
         except DivergedError as error:
             raise error if out else DivergedError(divergence(error.step)) from None  # what is kept goes with the run

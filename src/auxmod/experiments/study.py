@@ -35,9 +35,8 @@ def opened(url: str, name: str, space: Space) -> Iterator[optuna.Study]:
             Path(url.removeprefix("sqlite:///").partition("?")[0]).parent.mkdir(parents=True, exist_ok=True)
         storage = optuna.storages.RDBStorage(url)
     except Exception as error:  # whatever a database, its driver or the network says
-        example = "such as sqlite:///runs/search.db"
         where = f"--storage {hidden(url)} cannot be opened ({_said(error)})"
-        raise UserError(f"{where}: name a database {example}.") from None
+        raise UserError(f"{where}: name a database that can, such as sqlite:///elsewhere/search.db.") from None
     try:
         study = optuna.create_study(storage=storage, study_name=name, direction="maximize", load_if_exists=True)
         if not study.get_trials(deepcopy=False):

@@ -49,7 +49,10 @@ def read_npz(path: Path, problem: Problem) -> Rows:
     except Exception as error:  # a damaged archive may lead zipfile, zlib and numpy to any of many kinds
         raise UserError(f"{path} cannot be read as an .npz file ({error}).") from None
     require("x" in arrays, f"{path} has no array x; it has: {', '.join(arrays) or 'nothing'}.")
-    rows = check_rows(arrays["x"], problem)
+    try:
+        rows = check_rows(arrays["x"], problem)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
     if "y" in arrays:
         y, given = rows.sum(1) % problem.q, arrays["y"]
         wrong = int(np.sum(y != given)) if y.shape == given.shape else len(y)

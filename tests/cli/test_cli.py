@@ -144,6 +144,28 @@ def test_a_flag_beats_the_environment_beats_a_file_beats_a_preset_beats_the_defa
     assert resolved("--epochs", "4") == flag
 
 
+def test_a_flag_wins_over_what_says_the_same_in_another_way(cli: Cli) -> None:
+    Path("run.toml").write_text('method = "aux"\nk = 3\nr = 0.2\n')
+    config = json.loads(cli("train", "--config", "run.toml", "--moduli", "1,2,8", "--dry-run", "--json"))["config"]
+    assert config["method"]["moduli"] == [1, 2, 8]
+    cli("sweep", *flags("--config", "run.toml", "--moduli", "1,2;1,3", "--results", "r.jsonl", "--quiet"))
+    made = [row["config"]["method"]["moduli"] for row in map(json.loads, Path("r.jsonl").read_text().splitlines())]
+    assert sorted(made) == [[1, 2], [1, 3]]
+    Path("run.toml").write_text("moduli = [1, 2, 8]\n")
+    config = json.loads(cli("train", "--config", "run.toml", "--k", "5", "--dry-run", "--json"))["config"]
+    assert (config["method"]["moduli"], config["method"]["method"]) == ([1, 5], "aux")
+
+
+def test_a_variable_that_is_no_setting_is_refused(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AUXMOD_LR", "0.5")
+    assert json.loads(cli("train", "--dry-run", "--json"))["config"]["training"]["lr"] == 0.5
+    monkeypatch.setenv("AUXMOD_LRR", "0.5")
+    assert main(["train", "--dry-run"]) == 2
+    assert "The environment has AUXMOD_LRR, which no command reads" in capsys.readouterr().err
+
+
 def test_names_with_brackets_are_shown_as_they_are(cli: Cli) -> None:
     """rich would take them for tags."""
     name = "x[/b]"

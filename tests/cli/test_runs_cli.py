@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+import made_up
 from auxmod.cli import display, main
-from auxmod.experiments import catalogue
+from auxmod.experiments import catalogue, claims
 from auxmod.experiments.store import Results, Run, result_row
 from auxmod.files import write_json
 from tiny import tiny
@@ -99,6 +100,20 @@ def test_a_model_alone_is_no_unfinished_run(capsys: pytest.CaptureFixture[str]) 
     assert (states["runs/begun"], states["runs/demo/aux"]) == ("model", "done")
     Run.open("runs/begun").log(CURVE[0])
     assert {row["name"]: row["state"] for row in listed(capsys)}["runs/begun"] == "unfinished"
+
+
+@pytest.mark.usefixtures("store")
+def test_cells_that_were_saved_and_not_finished_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    results = Path("runs/sweep.jsonl")
+    claim = claims.take(claims.directory_of(results), ["a", "b", "c"])
+    made_up.save_account(claim.state, {"members": ["a", "b", "c"], "gone": ["b"], "step": 1200})
+    told = "runs/sweep.jsonl: 2 more are saved at step 1,200; the command that began them goes on from there.\n"
+    assert main(["runs", "list", "runs/sweep.jsonl"]) == 0
+    assert told not in capsys.readouterr().err  # they are in training
+    claim.release()
+    for more in ([], ["--json"]):
+        assert main(["runs", "list", *more]) == 0
+        assert told in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("store")
@@ -220,7 +235,9 @@ def test_asked_it_does_what_is_answered(
         (["show", ""], "may be any of"),
         (["list", "none"], "There is no store none"),
         (["list", "runs/other.jsonl"], "Line 1 of runs/other.jsonl is not a result"),
-        (["compare", "--where", "method=none"], "No run in runs is as --where 'method=none' asks."),
+        (["compare", "--where", "method=ladder"], "No run in runs is as --where 'method=ladder' asks."),
+        (["list", "--where", "method=auxx"], "--where asks for method 'auxx', but it is one of naive, sparse, aux"),
+        (["list", "--where", "state=ended"], "--where asks for state 'ended', but it is one of done, failed"),
         (["list", "--where", "method"], "--where is 'method', but must be conditions"),
         (["list", "--where", "colour=red"], "There is no 'colour' to choose by"),
         (["list", "--where", "n=999,colour=red"], "There is no 'colour' to choose by"),

@@ -152,7 +152,27 @@ Quiet = Annotated[bool, SWITCH, Parameter(help="No progress.", group=RUN)]
 def given_axes(flags: Any, file: Path | None = None) -> dict[str, Any]:
     """What the user said of each setting, as it was said: where that is text, a value, a list or a range."""
     said = {} if flags is None else {k: v for k, v in vars(flags).items() if v is not None}
-    return (flat(read_toml(file, "--config"), f"--config {file}") if file else {}) | said
+    return over(flat(read_toml(file, "--config"), f"--config {file}") if file else {}, said)
+
+
+RIVALS = {"moduli": ("k", "r"), "weights": ("r",), "k": ("moduli", "weights"), "r": ("moduli", "weights")}
+"""What each of these says in another way."""
+
+
+def over(below: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    """What was said, and of what lies below it all that says nothing else of the same."""
+    rivals = {rival for name in said for rival in RIVALS.get(name, ())}
+    return {name: value for name, value in below.items() if name not in rivals} | dict(said)
+
+
+KNOWN = {f"AUXMOD_{name.upper()}" for name in (*TYPES, "preset", "config", "device", "track", "storage", "commit")}
+"""The environment that is read."""
+
+
+def check_environment(environment: Mapping[str, str]) -> None:
+    """Refuse a variable that looks like a setting and is none, as a flag would be."""
+    odd = sorted(name for name in environment if name.startswith("AUXMOD_") and name not in KNOWN)
+    require(not odd, f"The environment has {', '.join(odd)}, which no command reads: correct or unset it.")
 
 
 def given_settings(flags: Any, file: Path | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 from auxmod.cli.display import COLOURS, console, line_chart, mapping, percent, print_json, table, verbatim
 from auxmod.cli.options import SWITCH, Force, Json
 from auxmod.errors import require
-from auxmod.experiments import catalogue
+from auxmod.experiments import catalogue, claims
 from auxmod.experiments.catalogue import Entry
 from auxmod.experiments.store import FILES, Run, is_leftover
 from auxmod.files import check_free
@@ -39,6 +39,7 @@ def list_(
 ) -> None:
     """List the runs and cells of a store."""
     entries = _chosen(store, where, sort, reverse)
+    _say_stopped(store)
     if json:
         return print_json([_plain(entry) for entry in entries])
     asked = [*([sort] if sort else []), *(name for name, _, _ in catalogue.conditions(where))]
@@ -175,6 +176,16 @@ def _chosen(store: Path, where: str | None, sort: str | None, reverse: bool) -> 
     for note in notes:
         console(stderr=True).print(f"Left out: {note}", markup=False, soft_wrap=True)
     return catalogue.select(catalogue.arrange(entries, sort, reverse), where)
+
+
+def _say_stopped(store: Path) -> None:
+    """Cells that were saved and not finished are in no list yet."""
+    for results in (path for path in catalogue.places(store) if path.is_file()):
+        for cells, step in claims.stopped(results):
+            told = (
+                f"{results}: {cells} more are saved at step {step:,}; the command that began them goes on from there."
+            )
+            console(stderr=True).print(told, markup=False, soft_wrap=True)
 
 
 def _plain(entry: Entry) -> dict[str, Any]:

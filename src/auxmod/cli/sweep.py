@@ -25,6 +25,7 @@ from auxmod.cli.options import (
     SweepFlags,
     Track,
     given_axes,
+    over,
 )
 from auxmod.cli.train import say_seen
 from auxmod.cli.watch import Watch, duration, stop_when_asked
@@ -141,7 +142,7 @@ def sweep(
     """
     common = common or Common()
     said, base = given_axes(flags), given_axes(None, common.config)
-    tables = [base | cell | said for cell in (read_tables(from_) if from_ else [{}])]
+    tables = [over(over(base, cell), said) for cell in (read_tables(from_) if from_ else [{}])]
     configs = runs_of(expand_all(tables), common.preset)
     common.check(cluster, shared)
     if dry_run:

@@ -9,15 +9,18 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from auxmod.checked import longhand, number, shown
 from auxmod.errors import UserError, require
+from auxmod.experiments.ranges import TYPES
 from auxmod.experiments.store import Run, holds_results, read_results, supersedes
 from auxmod.experiments.trusted import configuration
 from auxmod.files import CONFIG, METRICS, MODEL, RESULT, holds_training
 from auxmod.settings import flatten
 
+CHOICES = {name: get_args(kind) for name, kind in TYPES.items() if get_origin(kind) is Literal}
+CHOICES |= {"state": ("done", "failed", "unfinished", "model")}
 FIGURES = ("match", "chance", "validation", "seconds")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le, ">=": operator.ge, "!=": operator.ne, "=": operator.eq, "<": operator.lt, ">": operator.gt,
@@ -153,8 +156,11 @@ def conditions(where: str | None) -> list[tuple[str, str, str]]:
 def select(entries: Sequence[Entry], where: str | None) -> list[Entry]:
     """The entries for which every condition holds; one without the figure asked for is left out."""
     asked = conditions(where)
-    for name, _, _ in asked if entries else ():
+    for name, _, wanted in asked if entries else ():
         _value(entries[0], name)  # there is such a thing, even where another condition leaves nothing
+        choices = CHOICES.get(name, ())
+        one = f"--where asks for {name} {wanted!r}, but it is one of {', '.join(choices)}."
+        require(not choices or wanted.lower() in choices, one)
     return [entry for entry in entries if all(_meets(entry, *condition) for condition in asked)]
 
 

@@ -170,6 +170,17 @@ def unfinished(directory: Path) -> Iterator[tuple[str, ...]]:
     return (members for _, members in _saved(directory))
 
 
+def stopped(results: Path) -> list[tuple[int, int]]:
+    """Of each ensemble that was saved and that nobody trains now: its runs left, and the step, for one who looks."""
+    going = watched(results) or {}
+    found = []
+    for path, members in _saved(directory_of(results)):
+        if not going.keys() & set(members):
+            said = account(path)
+            found.append((len(set(members) - set(said.get("gone", ()))), int(said.get("step", 0))))
+    return found
+
+
 def tidy(directory: Path, finished: Collection[str]) -> None:
     """Delete the saved ensembles whose runs are all finished; where nobody trains, the plan and an empty directory."""
     for path, members in _saved(directory):

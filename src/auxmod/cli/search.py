@@ -32,7 +32,7 @@ Trials = Annotated[int | None, WHOLE, Parameter(help=_TRIALS, group=RUN, show_de
 _BUDGET = "The most it may cost, in whole runs; what is pruned costs less."
 Budget = Annotated[float | None, Parameter(help=_BUDGET, group=RUN)]
 Members = Annotated[int, WHOLE, Parameter(help="Trials to ask for at once.", group=RUN)]
-_RUNGS = "Shares of the training after which the worse half is pruned, or none."
+_RUNGS = "Shares of the training after which the worse half is pruned, but who trails by no more than chance; or none."
 Rungs = Annotated[str, Parameter(help=_RUNGS, group=RUN)]
 SeedSampler = Annotated[int, WHOLE, Parameter(help="The search's own seed; --seed is the runs'.", group=RUN)]
 Storage = Annotated[str, Parameter(help="The study's database, by its URL.", group=RUN, env_var="AUXMOD_STORAGE")]

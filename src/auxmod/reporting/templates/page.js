@@ -206,7 +206,7 @@ if (byId("list")) {
     byId("about-facts").replaceChildren(facts("In percent", cell.figures), facts("What it is of", cell.facts));
     byId("about-command").textContent = cell.command;
     byId("about-runs").onclick = () => {
-      const names = ["method", "embedding", "n", "q", "samples", "k", "r"].filter((name) => cell.facts[name] !== undefined);
+      const names = Object.keys(cell.facts).filter((name) => name in runs.settings);
       byId("filter").value = names.map((name) => `${name}=${name === "method" && cell.facts.method === "expected" ? "aux" : shown(cell.facts[name])}`).join(" ");
       about.close();
       search();

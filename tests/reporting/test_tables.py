@@ -182,6 +182,14 @@ def test_grids_lie_in_order_and_theory_needs_no_runs() -> None:
     assert cell(tables.build("gap", "paper", {}), n=8, q=17).ours == theory.gap_bound(8, 17)
 
 
+@pytest.mark.parametrize("item", ["redbox", "grid"])
+def test_grids_of_several_sizes_come_one_after_another(item: str) -> None:
+    words = render.layout(tables.build(item, "paper", {}, (1_000_000, 100_000)))
+    sizes = [row[0] for row in words.rows]
+    assert sizes == sorted(sizes)
+    assert set(sizes) == {"100K", "1M"}
+
+
 def test_other_sizes_can_be_asked_for() -> None:
     made = tables.build("table1b", "paper", {}, samples=(5_000,))
     assert {c.facts["samples"] for c in made.cells} == {5_000}

@@ -105,8 +105,8 @@ def _of_runs(
     made = _spreads(asked, stored) if item == "table3" else _cells(item, kept, stored, taus)
     cells = [cell for cell in made if keep(cell.facts)]
     if across == "k":
-        embeddings = list(wants.SIZES)
-        cells.sort(key=lambda cell: (embeddings.index(cell.facts["embedding"]), *values(cell, "n", "q", "r", "k")))
+        embeddings, names = list(wants.SIZES), ("n", "q", "r", "k")
+        cells.sort(key=lambda c: (c.facts["samples"], embeddings.index(c.facts["embedding"]), *values(c, *names)))
     counts = {cell.facts["samples"] for cell in cells}
     if "samples" not in down and len(counts) > 1:
         down = ("samples", *down)

@@ -251,6 +251,16 @@ def test_the_records_have_what_a_reader_needs(stored) -> None:
     assert table["title"].startswith("Table 1b")
 
 
+def test_over_k_and_r_stands_the_figure_alone_and_what_failed() -> None:
+    facts = {"samples": 100_000, "r": 0.1}
+    cells = [
+        Cell(facts=facts | {"k": 2}, ours=26.7, std=1.8, count=2),
+        Cell(facts=facts | {"k": 3}, ours=26.7, std=1.8, count=2, failed=1),
+    ]
+    table = Table(item="redbox", preset="paper", down=("r",), across="k", cells=cells)
+    assert render.layout(table).rows == [["0.1", "26.7", "26.7 (2, 1 failed)"]]
+
+
 def test_figures_are_rounded_without_a_minus_before_zero() -> None:
     made = Cell(facts={"n": 1, "method": "aux"}, paper=50.0, ours=49.99, count=1, chance=1.0)
     table = Table(item="table1a", preset=None, down=("n",), across="method", cells=[made])

@@ -77,7 +77,7 @@ def _ours(cell: Cell, table: Table) -> str:
     """89.1 ± 0.4 (3): mean, standard deviation, seeds; over K and r and of theory, the figure alone."""
     if cell.ours is None:
         return "failed" if cell.failed else "not run"
-    spread = "" if cell.std is None else f" ± {cell.std:.{table.digits}f}"
+    spread = "" if cell.std is None or table.across != "method" else f" ± {cell.std:.{table.digits}f}"
     failed = f", {cell.failed} failed" if cell.failed else ""
     seeds = f" ({cell.count}{failed})" if failed or table.across == "method" else ""
     return figure(cell.ours, table.digits) + (spread + seeds if table.across != "statistic" else "")

@@ -18,13 +18,14 @@ from cyclopts import Token
 import made_up
 from auxmod.cli import display, main, reproduce, shown
 from auxmod.cli.options import whole, whole_numbers
+from auxmod.cli.pages import show_tables
 from auxmod.errors import UserError
 from auxmod.experiments import presets, recipes, wants
 from auxmod.experiments.store import result_row
 from auxmod.files import write_lines
 from auxmod.learning.cost import step_flops
 from auxmod.reporting import figures, published, results, tables
-from auxmod.reporting.cells import TITLES
+from auxmod.reporting.cells import TITLES, Cell, Table
 
 Cli = Callable[..., tuple[int, str, str]]
 STORED = Path(__file__).parents[2] / "results"
@@ -166,6 +167,19 @@ def test_every_table_prints_within_the_page_and_no_figure_is_cut(
     figures = {f"{abs(cell.ours):.{made.digits}f}" for cell in made.cells if cell.ours is not None}
     assert figures
     assert figures <= set(re.findall(r"\d+\.\d+", out))
+
+
+def test_a_difference_has_the_colour_of_what_it_is_counted_as(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    ours = {"aux": 55.04, "sparse": 54.96, "naive": 44.96}  # as printed, each is five points off
+    cells = [Cell(facts={"n": 1, "method": name}, paper=50.0, ours=value, chance=1.0) for name, value in ours.items()]
+    show_tables([Table(item="table1a", preset=None, down=("n",), across="method", cells=cells)], "text")
+    shown = re.findall(r"\x1b\[(\d+)m *([+−]5\.0) *\x1b", capsys.readouterr().out)
+    assert shown == [("36", "+5.0"), ("32", "+5.0"), ("31", "−5.0")]
+    assert [cell.beside_paper() for cell in cells] == [1, 0, -1]
 
 
 # ---- figure -----------------------------------------------------------------------------------------------

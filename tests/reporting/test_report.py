@@ -115,8 +115,8 @@ def test_a_run_that_is_still_going_is_no_failure(tmp_path: Path) -> None:
 
 def test_differences_are_tinted_by_side_and_size() -> None:
     cell = report.Cell(facts={}, paper=50.0, ours=20.0)
-    assert report._tint(cell, "Δ") == {"side": "below", "tint": 55}
-    assert report._tint(report.Cell(facts={}, paper=50.0, ours=53.0), "Δ") == {"side": "above", "tint": 6}
+    assert report._tint(cell, "difference") == {"side": "below", "tint": 55}
+    assert report._tint(report.Cell(facts={}, paper=50.0, ours=53.0), "difference") == {"side": "above", "tint": 6}
     assert "side" not in report._tint(cell, "ours")
 
 

@@ -55,7 +55,7 @@ def test_a_cell_not_run_has_no_figure_and_no_difference(stored) -> None:
     assert (absent.paper, absent.ours, absent.difference, absent.count) == (99.9, None, None, 0)
     assert all(c.ours is None for c in tables.build("table1b", "best", stored).cells)
     words = render.layout(made)
-    at = words.heads.index(("aux", "ours"))
+    at = words.heads.index(("aux", "ours", "ours"))
     column = {tuple(row[:3]): row[at] for row in words.rows}
     assert column["16", "97", "100K"] == "95.0 ± 2.0 (3)"
     assert column["32", "97", "100K"] == "50.0 (1)"

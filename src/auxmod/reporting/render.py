@@ -8,7 +8,7 @@ import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from auxmod.reporting.cells import NAMES, Cell, Table, grouped
 
@@ -22,22 +22,35 @@ ORDER = (
 """The columns of a CSV file."""
 
 
+Kind = Literal["label", "chance", "paper", "ours", "difference"]
+
+
+class Head(NamedTuple):
+    """A column's group, its name within it, and what stands beneath."""
+
+    group: str
+    name: str
+    kind: Kind
+
+
 @dataclass(frozen=True)
 class Layout:
     """Words in their places."""
 
-    heads: list[tuple[str, str]]
-    """A column's group, and its name within it."""
+    heads: list[Head]
     rows: list[list[str]]
     cells: list[list[Cell | None]]
     """Behind each word the cell it is of; None behind what a row is."""
-    labels: int
-    """How many columns, from the left, say what a row is."""
+
+    @property
+    def labels(self) -> int:
+        """How many columns, from the left, say what a row is."""
+        return sum(head.kind == "label" for head in self.heads)
 
     @property
     def groups(self) -> list[tuple[str, int]]:
         """Groups of columns side by side, and how wide each is."""
-        return [(name, len(list(run))) for name, run in itertools.groupby(head[0] for head in self.heads)]
+        return [(name, len(list(run))) for name, run in itertools.groupby(head.group for head in self.heads)]
 
 
 def layout(table: Table) -> Layout:
@@ -45,10 +58,13 @@ def layout(table: Table) -> Layout:
     columns = list(dict.fromkeys(cell.facts[table.across] for cell in table.cells))
     compared = {cell.facts[table.across] for cell in table.cells if cell.paper is not None}
     guessed = table.across != "k" and any(cell.chance is not None for cell in table.cells)
-    heads = [("", HEADS.get(name, name)) for name in table.down] + [("", "chance")] * guessed
+    heads = [Head("", HEADS.get(name, name), "label") for name in table.down]
+    heads += [Head("", "chance", "chance")] * guessed
     for column in columns:
-        parts = ("paper", table.ours, "Δ") if column in compared else ("" if table.across == "k" else table.ours,)
-        heads += [(_column(table.across, column), part) for part in parts]
+        over, ours = _column(table.across, column), "" if table.across == "k" else table.ours
+        own = Head(over, ours, "ours")
+        beside = Head(over, "paper", "paper"), own, Head(over, "Δ", "difference")
+        heads += beside if column in compared else (own,)
     rows, cells = [], []
     for key, group in grouped(table.cells, table.down).items():
         row = [_word(name, value) for name, value in zip(table.down, key, strict=True)]
@@ -62,7 +78,7 @@ def layout(table: Table) -> Layout:
             behind += [found.get(column)] * len(words)
         rows.append(row)
         cells.append(behind)
-    return Layout(heads, rows, cells, len(table.down))
+    return Layout(heads, rows, cells)
 
 
 def _words(cell: Cell | None, compared: bool, table: Table) -> list[str]:
@@ -117,7 +133,7 @@ def amount(samples: int) -> str:
 def markdown(table: Table) -> str:
     """A heading, a table, and the notes as a list."""
     page = layout(table)
-    heads = [" ".join(part for part in head if part) for head in page.heads]
+    heads = [" ".join(filter(None, (head.group, head.name))) for head in page.heads]
     rules = ["---" if number < page.labels else "--:" for number in range(len(heads))]
     lines = ["| " + " | ".join(cells) + " |" for cells in (heads, rules, *page.rows)]
     return "\n".join([f"**{table.title}**", "", *lines, "", *(f"- {note}" for note in table.notes)]).rstrip()
@@ -131,7 +147,7 @@ def latex(table: Table) -> str:
         top.append(f"\\multicolumn{{{width}}}{{c}}{{{_tex(name)}}}" if name else " & ".join([""] * width))
         rules += [f"\\cmidrule(lr){{{at}-{at + width - 1}}}"] if name and width > 1 else []
         at += width
-    lines = [" & ".join(top), *rules, " & ".join(_tex(head[1]) for head in page.heads), "\\midrule"]
+    lines = [" & ".join(top), *rules, " & ".join(_tex(head.name) for head in page.heads), "\\midrule"]
     lines += [" & ".join(map(_tex, row)) for row in page.rows]
     body = "\n".join(line if line.startswith(("\\cmid", "\\mid")) else f"{line} \\\\" for line in lines)
     columns = "l" * page.labels + "r" * (len(page.heads) - page.labels)

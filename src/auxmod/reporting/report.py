@@ -12,7 +12,7 @@ from auxmod.experiments.catalogue import Entry
 from auxmod.files import read_json
 from auxmod.reporting import bench_figure, charts, published, results, stored_runs, tables, webpage
 from auxmod.reporting.cells import NEAR, Cell, Table, grouped, side
-from auxmod.reporting.render import amount, layout
+from auxmod.reporting.render import Kind, Layout, amount, layout
 
 PRESETS = ("paper", "best")
 SHOWN = ("table1a", "table1b", "table2", "table3", "configs")
@@ -38,6 +38,7 @@ def page(store: Path, where: str | None = None) -> tuple[str, list[Entry]]:
         "chosen": stored_runs.telling(entries, where),
         "cells": cells,
     }
+    bound = tables.build("gap", "paper", {})
     html = webpage.render(
         "report.html",
         title=f"auxmod: {store.resolve().name}",
@@ -45,7 +46,7 @@ def page(store: Path, where: str | None = None) -> tuple[str, list[Entry]]:
         tiles=list(tiles(made, entries, benches)),
         tables=words,
         grids=list(zip(grids, stored_runs.differing(grids), strict=True)),
-        gap=_plain(tables.build("gap", "paper", {})),
+        gap=_plain(bound, layout(bound)),
         benches=[(bench["provenance"], _speed(bench)) for bench in benches],
         notes=notes,
         amount=amount,
@@ -132,13 +133,14 @@ def _words(made: Sequence[Table]) -> tuple[list[dict[str, Any]], list[dict[str, 
 
 def _table(table: Table, told: list[dict[str, Any]]) -> dict[str, Any]:
     """A table in words; what its buttons tell is added to ``told``."""
-    page, words = layout(table), _plain(table)
+    page = layout(table)
+    words = _plain(table, page)
     for row, behind in zip(words["rows"], page.cells, strict=True):
-        for shown, cell, (_, head) in zip(row, behind, page.heads, strict=True):
+        for shown, cell, head in zip(row, behind, page.heads, strict=True):
             if cell is None:
                 continue
-            shown |= _tint(cell, head)
-            if head == table.ours:
+            shown |= _tint(cell, head.kind)
+            if head.kind == "ours":
                 shown["cell"] = len(told)
                 told.append(_told(table, cell, shown["word"]))
     run = sum(cell.ours is not None for cell in table.cells)
@@ -146,23 +148,22 @@ def _table(table: Table, told: list[dict[str, Any]]) -> dict[str, Any]:
     return words | {"run": run, "of": len(table.cells), "command": command}
 
 
-def _plain(table: Table) -> dict[str, Any]:
+def _plain(table: Table, page: Layout) -> dict[str, Any]:
     """A table's title, heads, words and notes; heads are groups of columns with a name, and columns."""
-    page = layout(table)
     return {
         "title": table.title,
         "groups": page.groups,
-        "heads": [name for _, name in page.heads],
+        "heads": [head.name for head in page.heads],
         "rows": [[{"word": word} for word in row] for row in page.rows],
         "labels": page.labels,
         "notes": list(table.notes),
     }
 
 
-def _tint(cell: Cell, head: str) -> dict[str, Any]:
+def _tint(cell: Cell, kind: Kind) -> dict[str, Any]:
     """How a cell is coloured: the difference from the paper's, above or below."""
-    if head != "Δ" or cell.difference is None:
-        return {"dim": cell.ours is None and head != "paper"}
+    if kind != "difference" or cell.difference is None:
+        return {"dim": cell.ours is None and kind != "paper"}
     share = min(1.0, abs(cell.difference) / FULL)
     return {"side": "above" if cell.difference > 0 else "below", "tint": round(55 * share)}
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from auxmod.experiments import presets, recipes, wants
+from auxmod.experiments import presets
 from auxmod.experiments.recipes import KS, RS
 from auxmod.problem import theory
-from auxmod.reporting import results
+from auxmod.reporting import results, tables
+from auxmod.reporting.cells import grouped
 from auxmod.reporting.looks import INK, blank, gaps, halo
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def grid_figure(preset: str, stored: results.Index) -> Figure:
     """Nine settings of each embedding (the paper's Figures 4 and 5)."""
     figure = blank(17.2, 8.8)
     places = figure.add_gridspec(3, 7, width_ratios=[1, 1, 1, 0.06, 1, 1, 1])
-    found = accuracies(preset, stored, wants.SIZES)
+    found = accuracies("grid", preset, stored)
     image: Any = None
     for number, ((embedding, size), grid) in enumerate(found.items()):
         half, (row, column) = number // 9, divmod(number % 9, 3)
@@ -52,26 +53,22 @@ def redbox_figure(preset: str, stored: results.Index) -> Figure:
     """Angular, N=64, q=433, with the box (the paper's Figure 3)."""
     figure = blank(6.6, 5.6)
     axes = figure.subplots()
-    size = (64, 433)
-    found = accuracies(preset, stored, {"angular": (size,)})["angular", size]
-    image = heatmap(axes, found, fontsize=9, chosen=presets.PAPER_CHOICE["angular"][size])
-    axes.set_title(f"angular embedding, N = {size[0]}, q = {size[1]}", fontsize=11, fontweight="bold", color=INK)
+    (((embedding, size), found),) = accuracies("redbox", preset, stored).items()
+    image = heatmap(axes, found, fontsize=9, chosen=presets.PAPER_CHOICE[embedding][size])
+    axes.set_title(f"{embedding} embedding, N = {size[0]}, q = {size[1]}", fontsize=11, fontweight="bold", color=INK)
     axes.set(xlabel="K", ylabel="r, the weight of Kq")
     _scale(figure, image, [found], preset)
     return figure
 
 
-def accuracies(
-    preset: str, stored: results.Index, sizes: Mapping[str, Sequence[tuple[int, int]]]
-) -> dict[tuple[str, tuple[int, int]], Grid]:
+def accuracies(item: str, preset: str, stored: results.Index) -> dict[tuple[str, tuple[int, int]], Grid]:
     """Each setting's mean accuracy in percent, r down and K across; nan where it was not run, −inf where it failed."""
-    grids = {(embedding, size): np.full((len(RS), len(KS)), np.nan) for embedding in sizes for size in sizes[embedding]}
-    for want in recipes.grid(preset, sizes=sizes):
-        run, found = want.run, results.collect(stored, want.run)
-        if found:
-            k, r = run.method.k or 0, run.method.r or 0.0
-            grid = grids[run.model.embedding, (run.problem.n, run.problem.q)]
-            grid[RS.index(r), KS.index(k)] = -np.inf if found.mean is None else found.mean
+    grids = {}
+    for (embedding, n, q), cells in grouped(tables.build(item, preset, stored).cells, ("embedding", "n", "q")).items():
+        grids[embedding, (n, q)] = grid = np.full((len(RS), len(KS)), np.nan)
+        for cell in cells:
+            absent = -np.inf if cell.failed else np.nan
+            grid[RS.index(cell.facts["r"]), KS.index(cell.facts["k"])] = absent if cell.ours is None else cell.ours
     return grids
 
 

@@ -25,7 +25,7 @@ from auxmod.experiments.store import result_row
 from auxmod.files import write_lines
 from auxmod.learning.cost import step_flops
 from auxmod.reporting import figures, published, results, tables
-from auxmod.reporting.cells import TITLES, Cell, Table
+from auxmod.reporting.cells import SHAPES, Cell, Table
 
 Cli = Callable[..., tuple[int, str, str]]
 STORED = Path(__file__).parents[2] / "results"
@@ -46,7 +46,7 @@ def cli(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
 
 
 def test_the_items_are_those_there_are() -> None:
-    assert set(get_args(shown.TableItem)) == {*TITLES, "all"}
+    assert set(get_args(shown.TableItem)) == {*SHAPES, "all"}
     assert set(get_args(shown.Method)) == set(wants.VARIANTS)
     assert set(get_args(shown.FigureItem)) == {*figures.FIGURES, "all"}
     assert set(get_args(reproduce.Item)) == {*recipes.RECIPES, "gap", "rho", "all"}
@@ -164,7 +164,7 @@ def test_every_table_prints_within_the_page_and_no_figure_is_cut(
     assert "…" not in out
     assert width < 80 or max(map(len, out.splitlines())) <= width
     made = tables.build(item, "paper", results.read(STORED))
-    figures = {f"{abs(cell.ours):.{made.digits}f}" for cell in made.cells if cell.ours is not None}
+    figures = {f"{abs(cell.ours):.{made.shape.digits}f}" for cell in made.cells if cell.ours is not None}
     assert figures
     assert figures <= set(re.findall(r"\d+\.\d+", out))
 
@@ -176,7 +176,7 @@ def test_a_difference_has_the_colour_of_what_it_is_counted_as(
     monkeypatch.delenv("NO_COLOR", raising=False)
     ours = {"aux": 55.04, "sparse": 54.96, "naive": 44.96}  # as printed, each is five points off
     cells = [Cell(facts={"n": 1, "method": name}, paper=50.0, ours=value, chance=1.0) for name, value in ours.items()]
-    show_tables([Table(item="table1a", preset=None, down=("n",), across="method", cells=cells)], "text")
+    show_tables([Table(item="table1a", preset=None, down=("n",), cells=cells)], "text")
     shown = re.findall(r"\x1b\[(\d+)m *([+−]5\.0) *\x1b", capsys.readouterr().out)
     assert shown == [("36", "+5.0"), ("32", "+5.0"), ("31", "−5.0")]
     assert [cell.beside_paper() for cell in cells] == [1, 0, -1]

@@ -72,7 +72,7 @@ def reproduce(
     """
     require(seeds is None or seeds >= 1, f"--seeds is {seeds}, but a cell needs at least 1.")
     from auxmod.reporting import tables
-    from auxmod.reporting.cells import TITLES
+    from auxmod.reporting.cells import SHAPES
     from auxmod.reporting.results import default_place
 
     require(not (out and samples), "--out draws the paper's numbers of samples: leave out --samples, or --out.")
@@ -88,10 +88,10 @@ def reproduce(
     common = Common(device=device, retry_failed=retry_failed, quiet=quiet)
     failed = sum(_run(name, cells, place, common) for name, cells in runs.items())
     stored = _stored(place)
-    if item in (*TITLES, "all"):
+    if item in (*SHAPES, "all"):
         made = tables.tables(item, presets, stored, counts, only.keeper())
         show_tables([each for each in made if each.cells], "json" if json else format)
-    _draw(pictures, kept, stored, as_json=item not in (*TITLES, "all") and (json or format == "json"))
+    _draw(pictures, kept, stored, as_json=item not in (*SHAPES, "all") and (json or format == "json"))
     if failed:
         raise RuntimeError(f"{failed} runs failed: --retry-failed tries them again.")
 

@@ -55,13 +55,13 @@ class Layout:
 
 def layout(table: Table) -> Layout:
     """A table's cells in rows and columns."""
-    columns = list(dict.fromkeys(cell.facts[table.across] for cell in table.cells))
-    compared = {cell.facts[table.across] for cell in table.cells if cell.paper is not None}
-    guessed = table.across != "k" and any(cell.chance is not None for cell in table.cells)
+    columns = list(dict.fromkeys(cell.facts[table.shape.across] for cell in table.cells))
+    compared = {cell.facts[table.shape.across] for cell in table.cells if cell.paper is not None}
+    guessed = table.shape.across != "k" and any(cell.chance is not None for cell in table.cells)
     heads = [Head("", HEADS.get(name, name), "label") for name in table.down]
     heads += [Head("", "chance", "chance")] * guessed
     for column in columns:
-        over, ours = _column(table.across, column), "" if table.across == "k" else table.ours
+        over, ours = _column(table.shape.across, column), "" if table.shape.across == "k" else table.shape.ours
         own = Head(over, ours, "ours")
         beside = Head(over, "paper", "paper"), own, Head(over, "Δ", "difference")
         heads += beside if column in compared else (own,)
@@ -69,7 +69,7 @@ def layout(table: Table) -> Layout:
     for key, group in grouped(table.cells, table.down).items():
         row = [_word(name, value) for name, value in zip(table.down, key, strict=True)]
         row += [figure(next(cell.chance for cell in group if cell.chance is not None), 1)] if guessed else []
-        found = {cell.facts[table.across]: cell for cell in group}
+        found = {cell.facts[table.shape.across]: cell for cell in group}
         assert len(found) == len(group), f"{table.item} has two cells in one place: {key}"
         behind: list[Cell | None] = [None] * len(row)
         for column in columns:
@@ -85,7 +85,7 @@ def _words(cell: Cell | None, compared: bool, table: Table) -> list[str]:
     """A cell's columns: the paper's, ours, their difference."""
     if cell is None:
         return ["", "", ""] if compared else [""]
-    ours, digits = _ours(cell, table), table.digits
+    ours, digits = _ours(cell, table), table.shape.digits
     return [figure(cell.paper, min(digits, 2)), ours, figure(cell.difference, digits, "+")] if compared else [ours]
 
 
@@ -93,10 +93,10 @@ def _ours(cell: Cell, table: Table) -> str:
     """89.1 ± 0.4 (3): mean, standard deviation, seeds; over K and r and of theory, the figure alone."""
     if cell.ours is None:
         return "failed" if cell.failed else "not run"
-    spread = "" if cell.std is None or table.across != "method" else f" ± {cell.std:.{table.digits}f}"
+    spread = "" if cell.std is None or table.shape.across != "method" else f" ± {cell.std:.{table.shape.digits}f}"
     failed = f", {cell.failed} failed" if cell.failed else ""
-    seeds = f" ({cell.count}{failed})" if failed or table.across == "method" else ""
-    return figure(cell.ours, table.digits) + (spread + seeds if table.across != "statistic" else "")
+    seeds = f" ({cell.count}{failed})" if failed or table.shape.across == "method" else ""
+    return figure(cell.ours, table.shape.digits) + (spread + seeds if table.shape.across != "statistic" else "")
 
 
 def figure(value: float | None, digits: int, sign: str = "") -> str:

@@ -177,7 +177,7 @@ def _told(table: Table, cell: Cell, word: str) -> dict[str, Any]:
         "chance": (cell.chance, ".1f"),
     }
     figures = {name: format(value, form) for name, (value, form) in beside.items() if value is not None}
-    return {"facts": facts, "figures": {table.ours: word} | figures, "command": _command(table, cell)}
+    return {"facts": facts, "figures": {table.shape.ours: word} | figures, "command": _command(table, cell)}
 
 
 def _command(table: Table, cell: Cell) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -82,9 +83,9 @@ def headline(made: Sequence[Table], entries: Sequence[Entry]) -> str:
 
 def tiles(made: Sequence[Table], entries: Sequence[Entry], benches: Sequence[Any]) -> Iterator[tuple[str, str]]:
     """Figures, and what each is."""
-    counts = stored_runs.states(entries)
+    counts = Counter(sorted(entry.state for entry in entries))
     others = "".join(f", {number:,} {state}" for state, number in counts.items() if state != "done")
-    yield f"{counts.get('done', 0):,}", f"runs measured{others}"
+    yield f"{counts['done']:,}", f"runs measured{others}"
     cells = [
         cell for table in made for cell in table.cells if cell.paper is not None and cell.facts["metric"] != "gain"
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import itertools
 import json
 import statistics
 from collections.abc import Mapping, Sequence
@@ -165,8 +164,3 @@ def differing(grids: Sequence[Grid]) -> list[str]:
         names = [name for name in grid.settings if len({str(each.settings[name]) for each in rivals}) > 1]
         words.append(", ".join(f"{name} {grid.settings[name]}" for name in names))
     return words
-
-
-def states(entries: Sequence[Entry]) -> dict[str, int]:
-    """How many runs are in each state."""
-    return {state: len(list(same)) for state, same in itertools.groupby(sorted(entry.state for entry in entries))}

@@ -93,9 +93,12 @@ def _of_runs(
     if "samples" not in down and len(counts) > 1:
         down = ("samples", *down)
     of = f", {amount(*counts)} samples" if "samples" not in down and counts else ""
-    named, notes = (preset, None) if differs_by_preset(item) else (None, 1)  # what is said of all its runs, they share
-    said = [*_notes(kept, cells, shape.across), *(_renamed(cells) if item == "configs" else ())][:notes]
-    return Table(item=item, preset=named, of=of, down=down, cells=cells, notes=said)
+    notes = list(_notes(kept, cells, shape.across))
+    if item == "configs":
+        notes += _renamed(cells)
+    if not differs_by_preset(item):
+        return Table(item=item, preset=None, of=of, down=down, cells=cells, notes=notes[:1])  # no setup is theirs alone
+    return Table(item=item, preset=preset, of=of, down=down, cells=cells, notes=notes)
 
 
 def _cells(item: str, asked: Iterable[Wanted], stored: results.Index, taus: Sequence[float] = ()) -> Iterator[Cell]:
@@ -117,10 +120,9 @@ def _cells(item: str, asked: Iterable[Wanted], stored: results.Index, taus: Sequ
 
 def _best(cells: Sequence[Cell]) -> Cell:
     """The best of a grid by its test accuracy, which flatters it; of a grid run in part, none."""
-    figures = {cell.ours: cell for cell in cells if cell.ours is not None}
     if any(cell.ours is None for cell in cells):
         return replace(cells[0], ours=None, count=0, failed=sum(cell.failed for cell in cells))
-    return replace(figures[max(figures)], count=len(cells))
+    return replace(max(reversed(cells), key=lambda cell: cell.ours or 0.0), count=len(cells))
 
 
 def _questions(item: str, asked: Iterable[Wanted], taus: Sequence[float]) -> list[tuple[Wanted, float | None, int]]:
@@ -245,11 +247,12 @@ def _spreads(asked: Iterable[Wanted], stored: results.Index) -> Iterator[Cell]:
     for want in asked:
         facts = _facts("table3", want)
         groups.setdefault(tuple(facts[name] for name in names), []).append(want)
+    first = results.first_seeds(stored)
     for key, group in groups.items():
-        yield from _spread(dict(zip(names, key, strict=True)), group, stored)
+        yield from _spread(dict(zip(names, key, strict=True)), group, first)
 
 
-def _spread(setting: Facts, group: Sequence[Wanted], stored: results.Index) -> Iterator[Cell]:
+def _spread(setting: Facts, group: Sequence[Wanted], first: results.Index) -> Iterator[Cell]:
     """The baseline; least, mean and greatest accuracy over all the pairs; and the mean's gain over the baseline.
 
     All of them of the first seed. Of a grid that was run in part, the spread would mislead: it counts as
@@ -257,7 +260,6 @@ def _spread(setting: Facts, group: Sequence[Wanted], stored: results.Index) -> I
     """
     (baseline,) = (want.run for want in group if want.variant == "sparse")
     facts = setting | {"method": "sparse", "metric": "match"}
-    first = results.first_seeds(stored)
     base = _cell(facts | {"statistic": "sparse"}, _of_table3(facts), first, baseline)
     yield base
     pairs = [results.collect(first, want.run) for want in group if want.variant == "aux"]

@@ -123,7 +123,9 @@ def table(
 
     Example: auxmod table table1b --preset paper --format markdown
     """
+    from auxmod.experiments.recipes import RECIPES
     from auxmod.reporting import tables
+    from auxmod.reporting.render import amount
     from auxmod.reporting.results import read
 
     counts, keep = whole_numbers(samples, "--samples"), (only or Only()).keeper()
@@ -133,8 +135,8 @@ def table(
     require(bool(made), NONE.format(item))
     show_tables(made, "json" if json else format)
     if all(cell.ours is None for each in made for cell in each.cells):
-        several = "100K,1M" if item == "table3" else None  # which its runs have only where that is said
-        asked = {"preset": preset, "samples": samples or several, **vars(only or Only()), "results": results}
+        several = ",".join(map(amount, RECIPES[item].shown)) if item in RECIPES else ""  # not run unless it is said
+        asked = {"preset": preset, "samples": samples or several or None, **vars(only or Only()), "results": results}
         said = "".join(f" --{name} {shlex.quote(str(value))}" for name, value in asked.items() if value is not None)
         told = f"None of these has been run: auxmod reproduce {item}{said} does it."
         display.console(stderr=True).print(told, markup=False, soft_wrap=True)

@@ -166,7 +166,7 @@ def figure(
         check_free(picture.path, force)
     drawn = draw(pictures, read(results))
     if json:
-        return display.print_json(drawn if len(drawn) > 1 else drawn[0])
+        return display.print_json(drawn)
     for each in drawn:
         display.console().print(f"drawn: {each['figure']}", markup=False)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from auxmod.checked import OF_LINEAR
 from auxmod.config import TAUS
 from auxmod.experiments import recipes, unstated
 from auxmod.experiments.wants import LARGE, Facts
 from auxmod.reporting import results, tables
-from auxmod.reporting.blocks import NONE, asked, markdown, nearness, problem
+from auxmod.reporting.blocks import NONE, by_case, compared, markdown, nearness, problem
 from auxmod.reporting.cells import NEAR, Cell, grouped
 from auxmod.reporting.render import amount
 
@@ -25,14 +26,15 @@ def table2(place: Path) -> str:
     def case(facts: Facts) -> str:
         return f"{problem('angular', facts['n'], facts['q'])}, {amount(facts['samples'])} samples"
 
-    shown = _as_run(place, "table2", case, f"τ-accuracy (%) at τ = {TAU}", lambda facts: facts["tau"] == TAU)
-    return shown if shown == NONE else f"{shown}\n\n{_closer(place)}"
+    stored = results.read(place)
+    shown = _as_run(stored, "table2", case, f"τ-accuracy (%) at τ = {TAU}", taus=[TAU])
+    return shown if shown == NONE else f"{shown}\n\n{_closer(stored)}"
 
 
-def _closer(place: Path) -> str:
+def _closer(stored: results.Index) -> str:
     """The range over q of the same runs' accuracy within the least τ that they have."""
     least, samples = TAUS[0], LARGE
-    cells = tables.build("table2", "best", results.read(place), [samples], taus=[least]).cells
+    cells = tables.build("table2", "best", stored, [samples], taus=[least]).cells
     lines = []
     for (n,), own in grouped(cells, ["n"]).items():
         by_method = [[cell for cell in own if cell.facts["method"] == method] for method in ("aux", "sparse")]
@@ -59,13 +61,14 @@ def configs(place: Path) -> str:
         init = facts["init"].removeprefix(OF_LINEAR)
         return f"{facts['norm']}-norm, {bias}, init {init}, dropout {facts['dropout']:g}"
 
-    shown = _as_run(place, "configs", case, "Match accuracy (%) at N = 8, q = 97, tokens, 1M samples")
-    return shown if shown == NONE else f"{shown}\n\n{_by_name(place)}"
+    stored = results.read(place)
+    shown = _as_run(stored, "configs", case, "Match accuracy (%) at N = 8, q = 97, tokens, 1M samples")
+    return shown if shown == NONE else f"{shown}\n\n{_by_name(stored)}"
 
 
-def _by_name(place: Path) -> str:
+def _by_name(stored: results.Index) -> str:
     """How far ours are from the paper's figures, as its rows are named and with one switch's two names exchanged."""
-    stored, lines = results.read(place), []
+    lines = []
     for method, preset in itertools.product(("aux", "sparse"), PRESETS):
         cells = [c for c in tables.build("configs", preset, stored).cells if c.facts["method"] == method]
         run = [cell for cell in cells if cell.ours is not None]
@@ -110,31 +113,19 @@ def starts(place: Path) -> str:
     return f"{markdown([*heads, 'as named', 'exchanged'], lines)}\n\n{note}"
 
 
-def _as_run(
-    place: Path, item: str, case: Callable[[Facts], str], what: str, keep: Callable[[Facts], bool] = lambda _: True
-) -> str:
+def _as_run(stored: results.Index, item: str, case: Callable[[Facts], str], what: str, **chosen: Any) -> str:
     """A row for each case of which something was run, a column for each method and preset in which something was."""
-    stored = results.read(place)
-    found: dict[str, dict[tuple[str, str], Cell]] = {}
-    for preset in PRESETS:
-        for cell in tables.build(item, preset, stored).cells:
-            if keep(cell.facts):
-                found.setdefault(case(cell.facts), {})[cell.facts["method"], preset] = cell
+    found = by_case(item, PRESETS, stored, case, **chosen)
     rows = {name: cells for name, cells in found.items() if any(map(_run, cells.values()))}
     if not rows:
         return NONE
-    chosen = [(method, preset) for method in ("aux", "sparse") for preset in PRESETS]
-    chosen = [each for each in chosen if any(_run(cells[each]) for cells in rows.values())]
-    heads, lines = ["case", "chance"], [[name, f"{cells[chosen[0]].chance:.1f}"] for name, cells in rows.items()]
-    for method in dict.fromkeys(method for method, _ in chosen):
-        own = [preset for name, preset in chosen if name == method]
-        heads += [f"{method}, the paper's", *(f"{method}, `{preset}`" for preset in own)]
-        for line, cells in zip(lines, rows.values(), strict=True):
-            line += [f"{cells[method, own[0]].paper:.1f}", *(asked([cells[method, preset]]) for preset in own)]
+    ways = [
+        way for way in itertools.product(("aux", "sparse"), PRESETS) if any(_run(cells[way]) for cells in rows.values())
+    ]
     of = f"{len(rows)} of its {len(found)} cases, those of which something was run"
     made = results.origins(stored, recipes.cells(item, PRESETS, seeds=1))
     note = f"{what}: {of}; mean ± standard deviation over seeds, their number in brackets. {made}"
-    return f"{markdown(heads, lines)}\n\n{note}: `auxmod reproduce {item}`."
+    return f"{compared(rows, ways)}\n\n{note}: `auxmod reproduce {item}`."
 
 
 def _run(cell: Cell) -> bool:

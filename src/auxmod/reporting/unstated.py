@@ -17,15 +17,15 @@ from auxmod.reporting.render import amount, figure
 SHOWN = 8
 
 
-def _cells(item: str, place: Path) -> Sequence[Cell]:
-    """An item's cells, of the first seed alone, which all that is compared has."""
-    return tables.build(item, "paper", results.first_seeds(results.read(place))).cells
+def _first(place: Path) -> results.Index:
+    """What is stored of the first seed, which all that is compared has."""
+    return results.first_seeds(results.read(place))
 
 
 def setup(place: Path) -> str:
     """The configurations nearest to the paper's figures, of all that the paper's text leaves open."""
     names = ("pooling", "final_norm", "init", "clip")
-    groups = grouped(_cells("setup", place), names)
+    groups = grouped(tables.build("setup", "paper", _first(place)).cells, names)
     compared = {key: [cell for cell in cells if cell.difference is not None] for key, cells in groups.items()}
     whole = {key: cells for key, cells in compared.items() if len(cells) == 2 * len(unstated.TELLING)}
     if not whole:
@@ -55,7 +55,7 @@ def knobs(place: Path) -> str:
 
 def finalists(place: Path) -> str:
     """How near each of the last configurations comes to the paper's figures, over all cells of Table 1."""
-    cells = _cells("finalists", place)
+    cells = tables.build("finalists", "paper", _first(place)).cells
     if all(cell.ours is None for cell in cells):
         return NONE
     groups = grouped(cells, ("changed", "samples", "method", "embedding"))
@@ -129,10 +129,11 @@ def _within(cell: Cell) -> bool:
 
 def longer(place: Path) -> str:
     """`aux` with 100K samples, and with 1M, by setup and by how long it trains; and what more samples bring alone."""
-    own = grouped(_cells("longer", place), ("samples", "embedding"))
+    stored = _first(place)
+    own = grouped(tables.build("longer", "paper", stored).cells, ("samples", "embedding"))
     large = [cell for (samples, _), cells in own.items() if samples == wants.LARGE for cell in cells]
     parts = [_trained(cells, samples) for (samples, _), cells in own.items()]
-    return "\n\n".join((*parts, _at_equal_steps(place, large))).rstrip()
+    return "\n\n".join((*parts, _at_equal_steps(stored, large))).rstrip()
 
 
 def _trained(own: Sequence[Cell], samples: int) -> str:
@@ -161,9 +162,8 @@ def _trained(own: Sequence[Cell], samples: int) -> str:
     return f"{markdown(heads, rows)}\n\n{note}. `auxmod table longer` has the figures.{missing}"
 
 
-def _at_equal_steps(place: Path, cells: Sequence[Cell]) -> str:
+def _at_equal_steps(stored: results.Index, cells: Sequence[Cell]) -> str:
     """How much more 1M samples bring than 100K, seen ten times as often, do."""
-    stored = results.first_seeds(results.read(place))
     once = [cell for cell in cells if cell.facts["epochs"] == 1]
     fewer = {
         (setup, *values(cell, "embedding", "n", "q")): cell.ours

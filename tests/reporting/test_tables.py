@@ -230,6 +230,11 @@ def test_every_table_is_written_in_every_form(item: str, stored) -> None:
         assert "%" not in line.replace("\\%", "") or line.startswith("%")
 
 
+def test_a_word_ends_no_column_of_markdown() -> None:
+    shown = render.markdown_table(["what", "of", "figure"], [["a|b", "", "1"]], words=2)
+    assert shown == "| what | of | figure |\n| --- | --- | ---: |\n| a\\|b |  | 1 |"
+
+
 def test_rows_of_a_latex_table_have_as_many_columns_as_it_says(stored) -> None:
     tex = render.latex(tables.build("table1b", "paper", stored))
     columns = tex.split("\\begin{tabular}{")[1].split("}")[0]

@@ -1,27 +1,20 @@
-"""What blocks of the pages have in common: Markdown tables, figures over seeds, and ours beside the paper's."""
+"""What blocks of the pages have in common: words, figures over seeds, and ours beside the paper's."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from auxmod.experiments.wants import Facts
 from auxmod.reporting import results, tables
 from auxmod.reporting.cells import Cell
-from auxmod.reporting.render import figure
+from auxmod.reporting.render import figure, markdown_table, with_spread
 
-Rows = Iterable[Sequence[str]]
 Way = tuple[str, str]
 """A method in a preset."""
 Key = TypeVar("Key")
 NONE = "None of it has been run."
-
-
-def markdown(columns: Sequence[str], rows: Rows) -> str:
-    """A Markdown table; the first column is text, the others figures."""
-    rule = ["---", *["---:"] * (len(columns) - 1)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, rule, *rows))
 
 
 def problem(embedding: str, n: int, q: int) -> str:
@@ -31,17 +24,14 @@ def problem(embedding: str, n: int, q: int) -> str:
 
 def over_seeds(shares: Sequence[float], digits: int = 1) -> str:
     """Shares as one figure in percent: their mean and spread."""
-    return f"{100 * statistics.fmean(shares):.{digits}f} ± {100 * statistics.stdev(shares):.{digits}f}"
+    return with_spread(100 * statistics.fmean(shares), 100 * statistics.stdev(shares), digits)
 
 
 def asked(cells: Sequence[Cell]) -> str:
     """The figures of one method (asked once and, where there are two, asked often), and how many seeds there are."""
     if not any(cell.count or cell.failed for cell in cells):
         return "not run" if cells else ""
-    figures = " / ".join(
-        "–" if cell.ours is None else f"{cell.ours:.1f}" + ("" if cell.std is None else f" ± {cell.std:.1f}")
-        for cell in cells
-    )
+    figures = " / ".join(with_spread(cell.ours, cell.std) for cell in cells)
     return f"{figures} ({cells[0].count}" + (f", {cells[0].failed} failed)" if cells[0].failed else ")")
 
 
@@ -66,7 +56,7 @@ def compared(found: Mapping[str, Mapping[Way, Cell]], ways: Sequence[Way]) -> st
         heads += [f"{method}, the paper's"] * known + [f"{method}, `{preset}`" for _, preset in own]
         for row, paper, cells in zip(rows, papers, found.values(), strict=True):
             row += [figure(paper, 1)] * known + [asked([cells[way]]) for way in own]
-    return markdown(heads, rows)
+    return markdown_table(heads, rows)
 
 
 def distance(cells: Sequence[Cell]) -> float:

@@ -12,9 +12,9 @@ from auxmod.config import TAUS
 from auxmod.experiments import recipes, unstated
 from auxmod.experiments.wants import LARGE, Facts
 from auxmod.reporting import results, tables
-from auxmod.reporting.blocks import NONE, by_case, compared, markdown, nearness, problem
+from auxmod.reporting.blocks import NONE, by_case, compared, nearness, problem
 from auxmod.reporting.cells import NEAR, Cell, grouped
-from auxmod.reporting.render import amount
+from auxmod.reporting.render import amount, markdown_table
 
 PRESETS = ("stated", "paper", unstated.SMALL_THROUGHOUT, "best")
 TAU = 0.05
@@ -43,7 +43,7 @@ def _closer(stored: results.Index) -> str:
         f"The same within τ = {least}, the least and the greatest over q, and of how many q: "
         f"`auxmod table table2 --tau {least} --preset best --samples {amount(samples)}`."
     )
-    return f"{markdown(['N', 'chance', 'aux, `best`', 'sparse, `best`'], lines)}\n\n{note}"
+    return f"{markdown_table(['N', 'chance', 'aux, `best`', 'sparse, `best`'], lines)}\n\n{note}"
 
 
 def _range(cells: Sequence[Cell]) -> str:
@@ -81,7 +81,7 @@ def _by_name(stored: results.Index) -> str:
         f"How many of those run are within {NEAR:g} points of the paper's figures, and the mean distance from them: as "
         "the paper names its rows, and with a switch's two names exchanged."
     )
-    return f"{markdown(heads, lines)}\n\n{note}"
+    return f"{markdown_table(heads, lines)}\n\n{note}"
 
 
 def starts(place: Path) -> str:
@@ -110,7 +110,7 @@ def starts(place: Path) -> str:
         f"not all four have been run: {partly}. `auxmod table starts` has the figures."
     )
     lines = [[*paper, "", ""] for paper in papers] + lines
-    return f"{markdown([*heads, 'as named', 'exchanged'], lines)}\n\n{note}"
+    return f"{markdown_table([*heads, 'as named', 'exchanged'], lines)}\n\n{note}"
 
 
 def _as_run(stored: results.Index, item: str, case: Callable[[Facts], str], what: str, **chosen: Any) -> str:

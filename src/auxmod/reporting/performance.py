@@ -9,7 +9,7 @@ from typing import Any
 
 from auxmod.files import read_lines
 from auxmod.reporting import bench_figure
-from auxmod.reporting.blocks import markdown
+from auxmod.reporting.render import markdown_table, with_spread
 
 BENCH = "bench-h200"
 """The benchmark behind the pages, and its picture."""
@@ -28,7 +28,7 @@ def speed(results: Path) -> str:
         f"took {longest:.0f} s at most, once a shape; evaluating a million samples at N = {evaluation['n']} takes "
         f"{evaluation['seconds_per_million']:.1f} s."
     )
-    return f"{markdown(bench_figure.COSTS, rows)}\n\n{note}\n\n{_methods(results / 'bench-methods-h200.json')}"
+    return f"{markdown_table(bench_figure.COSTS, rows)}\n\n{note}\n\n{_methods(results / 'bench-methods-h200.json')}"
 
 
 def _methods(path: Path) -> str:
@@ -55,7 +55,7 @@ def precision(results: Path) -> str:
         (
             f"N = {n}, q = {q}",
             name,
-            f"{statistics.fmean(values):.1f} ± {statistics.stdev(values):.1f}",
+            with_spread(statistics.fmean(values), statistics.stdev(values)),
             str(len(values)),
             f"{statistics.fmean(matches[n, q, 'fp32']) - statistics.fmean(values):.2f}",
             f"{100 * groups[n, q, name][0]['chance']:.1f}",
@@ -66,7 +66,7 @@ def precision(results: Path) -> str:
     setting = f"{config['training']['samples']:,} samples, {config['training']['epochs']} epochs, "
     setting += f"{config['model']['pooling']} pooling, init {config['model']['init']}, lr {config['training']['lr']:g}"
     note = f"`aux`, {setting}; {row['scores']['samples']:,} test inputs; {made['device']}, commit `{made['commit']}`."
-    return f"{markdown(columns, rows)}\n\n{note} The spread is over seeds, which the precisions share."
+    return f"{markdown_table(columns, rows)}\n\n{note} The spread is over seeds, which the precisions share."
 
 
 def log(results: Path) -> str:
@@ -82,4 +82,4 @@ def log(results: Path) -> str:
         )
         for row in read_lines(results / "speed-log.jsonl")
     )
-    return markdown(("tried", "measured", "before", "after", "", "why"), rows)
+    return markdown_table(("tried", "measured", "before", "after", "", "why"), rows)

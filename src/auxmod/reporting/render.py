@@ -6,7 +6,7 @@ import csv
 import io
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -20,6 +20,8 @@ ORDER = (
     "mean", "std", "count", "failed", "chance", "difference",
 )  # fmt: skip
 """The columns of a CSV file."""
+ESCAPED = "\\|"
+"""What ends no column of Markdown."""
 
 
 Kind = Literal["label", "chance", "paper", "ours", "difference"]
@@ -93,10 +95,10 @@ def _ours(cell: Cell, table: Table) -> str:
     """89.1 ± 0.4 (3): mean, standard deviation, seeds; over K and r and of theory, the figure alone."""
     if cell.ours is None:
         return "failed" if cell.failed else "not run"
-    spread = "" if cell.std is None or table.shape.across != "method" else f" ± {cell.std:.{table.shape.digits}f}"
-    failed = f", {cell.failed} failed" if cell.failed else ""
-    seeds = f" ({cell.count}{failed})" if failed or table.shape.across == "method" else ""
-    return figure(cell.ours, table.shape.digits) + (spread + seeds if table.shape.across != "statistic" else "")
+    across, failed = table.shape.across, f", {cell.failed} failed" if cell.failed else ""
+    ours = with_spread(cell.ours, cell.std if across == "method" else None, table.shape.digits)
+    counted = across == "method" or (failed and across == "k")
+    return f"{ours} ({cell.count}{failed})" if counted else ours
 
 
 def figure(value: float | None, digits: int, sign: str = "") -> str:
@@ -105,6 +107,11 @@ def figure(value: float | None, digits: int, sign: str = "") -> str:
         return "–"
     shown = round(value, digits) + 0.0  # no minus before a zero
     return f"{shown:{sign}.{digits}f}".replace("-", "−")
+
+
+def with_spread(mean: float | None, std: float | None, digits: int = 1) -> str:
+    """A mean, and the standard deviation about it where there is one."""
+    return figure(mean, digits) + ("" if std is None else f" ± {std:.{digits}f}")
 
 
 def _word(name: str, value: Any) -> str:
@@ -133,10 +140,15 @@ def amount(samples: int) -> str:
 def markdown(table: Table) -> str:
     """A heading, a table, and the notes as a list."""
     page = layout(table)
-    heads = [" ".join(filter(None, (head.group, head.name))) for head in page.heads]
-    rules = ["---" if number < page.labels else "--:" for number in range(len(heads))]
-    lines = ["| " + " | ".join(cells) + " |" for cells in (heads, rules, *page.rows)]
-    return "\n".join([f"**{table.title}**", "", *lines, "", *(f"- {note}" for note in table.notes)]).rstrip()
+    shown = markdown_table([" ".join(filter(None, head[:2])) for head in page.heads], page.rows, page.labels)
+    return "\n".join([f"**{table.title}**", "", shown, "", *(f"- {note}" for note in table.notes)]).rstrip()
+
+
+def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
+    """A Markdown table; the first column or columns are words, the others figures."""
+    rule = ["---"] * words + ["---:"] * (len(heads) - words)
+    lines = (heads, rule, *rows)
+    return "\n".join(f"| {' | '.join(cell.replace('|', ESCAPED) for cell in line)} |" for line in lines)
 
 
 def latex(table: Table) -> str:

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from auxmod.experiments import recipes, unstated, wants
 from auxmod.experiments.presets import PAPER_CHOICE
 from auxmod.reporting import published, results, tables
-from auxmod.reporting.blocks import Way, by_case, compared, markdown, problem
+from auxmod.reporting.blocks import Way, by_case, compared, problem
 from auxmod.reporting.cells import LEVEL, NEAR, Cell, grouped, side, values
-from auxmod.reporting.render import amount
+from auxmod.reporting.render import amount, markdown_table
 
 PRESETS = ("paper", "best")
 LEVELS = f"Level is within {LEVEL:g} point, or within the spread of a method's own seeds where that is wider."
@@ -165,7 +165,7 @@ def pairs(place: Path) -> str:
         f"{', '.join(shown)}; all pairs: `auxmod table grid` in that preset. The best is so by these figures "
         "themselves, which flatters it a little."
     )
-    return f"{markdown(heads, rows)}\n\n{note}"
+    return f"{markdown_table(heads, rows)}\n\n{note}"
 
 
 def _pair(pair: tuple[int, float]) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 from auxmod.experiments import recipes
 from auxmod.files import read_lines
 from auxmod.reporting import render, results, tables
-from auxmod.reporting.blocks import markdown, over_seeds
+from auxmod.reporting.blocks import over_seeds
+from auxmod.reporting.render import markdown_table
 
 
 def headline(place: Path) -> str:
@@ -32,7 +33,7 @@ def moduli(place: Path) -> str:
     for row in (row for rows in found.values() for row in rows):
         made.setdefault(row["provenance"]["commit"], []).append(row)
     note = "; ".join(_runs_of(commit, rows) for commit, rows in made.items())
-    return f"{markdown(('modulus', 'method', 'match accuracy (%)', 'seeds', 'chance (%)'), body)}\n\n{note}."
+    return f"{markdown_table(('modulus', 'method', 'match accuracy (%)', 'seeds', 'chance (%)'), body)}\n\n{note}."
 
 
 def _method(config: dict[str, Any]) -> str:
@@ -78,7 +79,7 @@ def _small_encoder(path: Path, head: str, named: Callable[[dict[str, Any]], str]
     guessed = "{:.1f}, {:.0f} and {:.0f}".format(*(100 * share for share in chances))
     origin = (f"{m['device']}, {m['precision']}, commit `{m['commit']}`, `{command}`" for command, m in made.items())
     note = f"N = {problem['n']}, q = {problem['q']}; chance {guessed}. {'; '.join(origin)}."
-    return f"{markdown((head, 'match accuracy (%)', 'τ = 0.01', 'τ = 0.05', 'seeds'), body)}\n\n{note}"
+    return f"{markdown_table((head, 'match accuracy (%)', 'τ = 0.01', 'τ = 0.05', 'seeds'), body)}\n\n{note}"
 
 
 def _runs_of(commit: str, rows: Sequence[dict[str, Any]]) -> str:

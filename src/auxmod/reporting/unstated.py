@@ -10,9 +10,9 @@ from pathlib import Path
 from auxmod.experiments import unstated, wants
 from auxmod.files import read_lines
 from auxmod.reporting import published, render, results, tables
-from auxmod.reporting.blocks import NONE, distance, epochs, markdown, nearness, problem
+from auxmod.reporting.blocks import NONE, distance, epochs, nearness, problem
 from auxmod.reporting.cells import NEAR, Cell, grouped, values
-from auxmod.reporting.render import amount, figure
+from auxmod.reporting.render import amount, figure, markdown_table
 
 SHOWN = 8
 
@@ -45,7 +45,7 @@ def setup(place: Path) -> str:
         f"{' and '.join(problem(name, *size) for name, size in unstated.TELLING)}, 100K samples; the first seed. All: "
         "`auxmod table setup`."
     )
-    return f"{markdown(('configuration', *heads, 'mean distance'), rows)}\n\n{note}"
+    return f"{markdown_table(('configuration', *heads, 'mean distance'), rows)}\n\n{note}"
 
 
 def knobs(place: Path) -> str:
@@ -70,7 +70,7 @@ def finalists(place: Path) -> str:
         figures = [nearness(group) if len(group) >= len(wants.SIZES["angular"]) else "" for group in whole]
         rows.append((_named(changed), *figures))
     heads = (f"{method}, {name}, {amount(samples)}" for samples, method, name in columns)
-    table = markdown(("configuration", *heads), [row for row in rows if any(row[1:])])
+    table = markdown_table(("configuration", *heads), [row for row in rows if any(row[1:])])
     note = (
         f"Cells of Table 1 that come within {NEAR:g} points of the paper's accuracy, of those run, and the mean "
         "distance from it, by method, embedding and samples; the first seed: `auxmod table finalists`."
@@ -91,7 +91,7 @@ def _tried_on_angles(cells: Sequence[Cell]) -> tuple[str, ...]:
         f"The {SHOWN} best of {len(tried)} configurations of `aux` on angles, N = {n}, q = {q}: match accuracy (%), "
         "the first seed."
     )
-    return markdown(("configuration", f"aux ({tried[0].paper})"), rows), note
+    return markdown_table(("configuration", f"aux ({tried[0].paper})"), rows), note
 
 
 def _named(changed: str) -> str:
@@ -159,7 +159,7 @@ def _trained(own: Sequence[Cell], samples: int) -> str:
         note += "its Table 3"
     left = [f"`{setup}`, {epochs(count)}" for setup, count in ways if (setup, count) not in near]
     missing = f" Not run: {'; '.join(left)}." if left else ""
-    return f"{markdown(heads, rows)}\n\n{note}. `auxmod table longer` has the figures.{missing}"
+    return f"{markdown_table(heads, rows)}\n\n{note}. `auxmod table longer` has the figures.{missing}"
 
 
 def _at_equal_steps(stored: results.Index, cells: Sequence[Cell]) -> str:

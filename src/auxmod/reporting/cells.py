@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from auxmod.experiments.wants import Facts
+
+Item = TypeVar("Item")
+Key = TypeVar("Key")
 
 NEAR = 5.0
 """Points from the paper's figure that still count as agreement."""
@@ -155,11 +158,16 @@ def side(cell: Cell, other: Cell) -> int | None:
     return 0 if abs(gap) <= width else 1 if gap > 0 else -1
 
 
-def grouped(cells: Iterable[Cell], names: Sequence[str]) -> dict[tuple[Any, ...], list[Cell]]:
+def by_facts(cells: Iterable[Cell], names: Sequence[str]) -> dict[tuple[Any, ...], list[Cell]]:
     """Cells by the values of some facts, in the order in which they come."""
-    groups: dict[tuple[Any, ...], list[Cell]] = {}
-    for cell in cells:
-        groups.setdefault(values(cell, *names), []).append(cell)
+    return grouped(cells, lambda cell: values(cell, *names))
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Any things by what ``key`` says of each, in the order in which they come."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
     return groups
 
 

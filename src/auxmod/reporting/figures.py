@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from auxmod.errors import require
 from auxmod.reporting import curves, heatmaps, tables, theory_figures
-from auxmod.reporting.cells import Cell, grouped
+from auxmod.reporting.cells import Cell, by_facts
 from auxmod.reporting.looks import CHANCE, COLOURS, FAINT, INK, PALE, TITLE, blank, clean, gaps
 from auxmod.reporting.render import amount
 from auxmod.reporting.results import Index
@@ -119,8 +119,8 @@ def _comparison(item: str, preset: str, stored: Index) -> Figure:
     cells = [cell for cell in table.cells if cell.facts["method"] in ("aux", "sparse")]
     figure = blank(11.4, 4.6)
     panels = figure.subplots(1, 2, sharey=True)
-    for axes, ((samples,), group) in zip(panels, grouped(cells, ("samples",)).items(), strict=True):
-        settings = list(grouped(group, ("n", "q")).items())
+    for axes, ((samples,), group) in zip(panels, by_facts(cells, ("samples",)).items(), strict=True):
+        settings = list(by_facts(group, ("n", "q")).items())
         for at, (_, pair) in enumerate(settings):
             axes.axhspan(at - 0.5, at + 0.5, color="#f6f8fa" if at % 2 == 0 else "white", zorder=0)
             for cell in pair:

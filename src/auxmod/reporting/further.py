@@ -13,7 +13,7 @@ from auxmod.experiments import recipes, unstated
 from auxmod.experiments.wants import LARGE, Facts
 from auxmod.reporting import results, tables
 from auxmod.reporting.blocks import NONE, by_case, compared, nearness, problem
-from auxmod.reporting.cells import NEAR, Cell, grouped
+from auxmod.reporting.cells import NEAR, Cell, by_facts
 from auxmod.reporting.render import amount, markdown_table
 
 PRESETS = ("stated", "paper", unstated.SMALL_THROUGHOUT, "best")
@@ -36,7 +36,7 @@ def _closer(stored: results.Index) -> str:
     least, samples = TAUS[0], LARGE
     cells = tables.build("table2", "best", stored, [samples], taus=[least]).cells
     lines = []
-    for (n,), own in grouped(cells, ["n"]).items():
+    for (n,), own in by_facts(cells, ["n"]).items():
         by_method = [[cell for cell in own if cell.facts["method"] == method] for method in ("aux", "sparse")]
         lines.append([str(n), f"{own[0].chance:.1f}", *map(_range, by_method)])
     note = (
@@ -86,7 +86,8 @@ def _by_name(stored: results.Index) -> str:
 
 def starts(place: Path) -> str:
     """What is left open, by how near it brings four of the configurations, initial weights as named and exchanged."""
-    ways = grouped(tables.build("starts", "paper", results.first_seeds(results.read(place))).cells, ("pooling", "clip"))
+    stored = results.first_seeds(results.read(place))
+    ways = by_facts(tables.build("starts", "paper", stored).cells, ("pooling", "clip"))
     lines, papers, partly = list[list[str]](), dict[tuple[str, ...], None](), 0
     for ((pooling, clip), cells), small in itertools.product(ways.items(), unstated.STARTS[1:]):
         own = [cell for cell in cells if cell.facts["init"] in ("default", small)]

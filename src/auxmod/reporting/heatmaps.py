@@ -12,7 +12,7 @@ from auxmod.experiments import presets
 from auxmod.experiments.recipes import KS, RS
 from auxmod.problem import theory
 from auxmod.reporting import results, tables
-from auxmod.reporting.cells import grouped
+from auxmod.reporting.cells import by_facts
 from auxmod.reporting.looks import INK, blank, gaps, halo
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def redbox_figure(preset: str, stored: results.Index) -> Figure:
 def accuracies(item: str, preset: str, stored: results.Index) -> dict[tuple[str, tuple[int, int]], Grid]:
     """Each setting's mean accuracy in percent, r down and K across; nan where it was not run, −inf where it failed."""
     grids = {}
-    for (embedding, n, q), cells in grouped(tables.build(item, preset, stored).cells, ("embedding", "n", "q")).items():
+    for (embedding, n, q), cells in by_facts(tables.build(item, preset, stored).cells, ("embedding", "n", "q")).items():
         grids[embedding, (n, q)] = grid = np.full((len(RS), len(KS)), np.nan)
         for cell in cells:
             absent = -np.inf if cell.failed else np.nan

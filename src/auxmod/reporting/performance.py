@@ -9,6 +9,7 @@ from typing import Any
 
 from auxmod.files import read_lines
 from auxmod.reporting import bench_figure
+from auxmod.reporting.cells import grouped
 from auxmod.reporting.render import markdown_table, with_spread
 
 BENCH = "bench-h200"
@@ -44,12 +45,14 @@ def _methods(path: Path) -> str:
 
 def precision(results: Path) -> str:
     """Accuracy of each precision over seeds, from a sweep."""
-    groups: dict[tuple[int, int, str], list[Any]] = {}
-    for row in read_lines(results / "precision-h200.jsonl"):
+
+    def case(row: dict[str, Any]) -> tuple[int, int, str]:
         config = row["config"]
-        key = config["problem"]["n"], config["problem"]["q"], config["training"]["precision"]
-        groups.setdefault(key, []).append(row["scores"])
-    matches = {key: [100 * scores["match"] for scores in group] for key, group in groups.items()}
+        return config["problem"]["n"], config["problem"]["q"], config["training"]["precision"]
+
+    every = read_lines(results / "precision-h200.jsonl")
+    groups = grouped(every, case)
+    matches = {key: [100 * row["scores"]["match"] for row in group] for key, group in groups.items()}
     columns = ("case", "precision", "match accuracy (%)", "seeds", "less than fp32", "chance (%)")
     rows = (
         (
@@ -58,14 +61,15 @@ def precision(results: Path) -> str:
             with_spread(statistics.fmean(values), statistics.stdev(values)),
             str(len(values)),
             f"{statistics.fmean(matches[n, q, 'fp32']) - statistics.fmean(values):.2f}",
-            f"{100 * groups[n, q, name][0]['chance']:.1f}",
+            f"{100 * groups[n, q, name][0]['scores']['chance']:.1f}",
         )
         for (n, q, name), values in matches.items()
     )
-    made = row["provenance"]
+    last = every[-1]
+    made, config = last["provenance"], last["config"]
     setting = f"{config['training']['samples']:,} samples, {config['training']['epochs']} epochs, "
     setting += f"{config['model']['pooling']} pooling, init {config['model']['init']}, lr {config['training']['lr']:g}"
-    note = f"`aux`, {setting}; {row['scores']['samples']:,} test inputs; {made['device']}, commit `{made['commit']}`."
+    note = f"`aux`, {setting}; {last['scores']['samples']:,} test inputs; {made['device']}, commit `{made['commit']}`."
     return f"{markdown_table(columns, rows)}\n\n{note} The spread is over seeds, which the precisions share."
 
 

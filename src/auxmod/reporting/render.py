@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from auxmod.reporting.cells import NAMES, Cell, Table, grouped
+from auxmod.reporting.cells import NAMES, Cell, Table, by_facts
 
 Format = Literal["text", "markdown", "latex", "csv", "json"]
 HEADS = {"n": "N", "tau": "τ"}
@@ -68,7 +68,7 @@ def layout(table: Table) -> Layout:
         beside = Head(over, "paper", "paper"), own, Head(over, "Δ", "difference")
         heads += beside if column in compared else (own,)
     rows, cells = [], []
-    for key, group in grouped(table.cells, table.down).items():
+    for key, group in by_facts(table.cells, table.down).items():
         row = [_word(name, value) for name, value in zip(table.down, key, strict=True)]
         row += [figure(next(cell.chance for cell in group if cell.chance is not None), 1)] if guessed else []
         found = {cell.facts[table.shape.across]: cell for cell in group}

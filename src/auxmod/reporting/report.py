@@ -12,7 +12,7 @@ from auxmod.errors import UserError
 from auxmod.experiments.catalogue import Entry
 from auxmod.files import read_json
 from auxmod.reporting import bench_figure, charts, published, results, stored_runs, tables, webpage
-from auxmod.reporting.cells import NEAR, Cell, Table, grouped, side
+from auxmod.reporting.cells import NEAR, Cell, Table, by_facts, side
 from auxmod.reporting.render import Kind, Layout, amount, layout
 
 PRESETS = ("paper", "best")
@@ -112,7 +112,7 @@ def _compared(made: Sequence[Table]) -> tuple[str, list[Pair]]:
     found: list[tuple[str, list[Pair]]] = []
     for preset, setup in SETUPS.items():
         own = (table for table in made if table.item in published.HALVES.values() and table.preset == preset)
-        groups = (group for table in own for group in grouped(table.cells, ("n", "q", "samples")).values())
+        groups = (group for table in own for group in by_facts(table.cells, ("n", "q", "samples")).values())
         figures = ({cell.facts["method"]: cell for cell in group} for group in groups)
         pairs = [(each["aux"], each["sparse"]) for each in figures]
         found.append((setup, [pair for pair in pairs if side(*pair) is not None]))

@@ -13,7 +13,7 @@ from auxmod.experiments import recipes, unstated, wants
 from auxmod.experiments.presets import PAPER_CHOICE
 from auxmod.reporting import published, results, tables
 from auxmod.reporting.blocks import Way, by_case, compared, problem
-from auxmod.reporting.cells import LEVEL, NEAR, Cell, grouped, side, values
+from auxmod.reporting.cells import LEVEL, NEAR, Cell, by_facts, side, values
 from auxmod.reporting.render import amount, markdown_table
 
 PRESETS = ("paper", "best")
@@ -147,7 +147,7 @@ def pairs(place: Path) -> str:
     """Each grid of the 24 pairs (K, r) that has been run whole: how far the choice matters, and where ours is best."""
     stored, rows, shown = results.first_seeds(results.read(place)), [], dict[str, None]()
     for preset in ("paper", unstated.SMALL_THROUGHOUT, "stated", "best"):
-        grids = grouped(tables.build("grid", preset, stored).cells, ("embedding", "n", "q"))
+        grids = by_facts(tables.build("grid", preset, stored).cells, ("embedding", "n", "q"))
         for (embedding, n, q), cells in grids.items():
             figures = {pair: cell.ours for cell in cells if (pair := values(cell, "k", "r")) in recipes.SEARCHED}
             run = {pair: ours for pair, ours in figures.items() if ours is not None}

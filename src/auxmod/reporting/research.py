@@ -11,7 +11,7 @@ from auxmod.experiments import recipes, wants
 from auxmod.files import read_lines
 from auxmod.reporting import results, tables
 from auxmod.reporting.blocks import asked, epochs, over_seeds, problem
-from auxmod.reporting.cells import NAMES, grouped
+from auxmod.reporting.cells import NAMES, by_facts, grouped
 from auxmod.reporting.render import markdown_table, with_spread
 from auxmod.settings import TAILS, build
 
@@ -53,7 +53,7 @@ EPOCHS = {(case.embedding, *case.size, case.samples): case.epochs for case in re
 def beyond(place: Path) -> str:
     """Methods at their best past the paper: each figure asked once, and asked often."""
     stored = results.read(place)
-    groups = grouped(tables.build("beyond", "best", stored).cells, ("embedding", "n", "q", "samples", "tau"))
+    groups = by_facts(tables.build("beyond", "best", stored).cells, ("embedding", "n", "q", "samples", "tau"))
     columns = ("case", "accuracy", "chance", "the paper's aux", *(NAMES[name] for name in COMPARED))
     rows = []
     for (embedding, n, q, samples, tau), cells in groups.items():
@@ -72,13 +72,14 @@ def beyond(place: Path) -> str:
 
 def trials(place: Path) -> str:
     """Trials past the paper, case by case, the most exact first."""
-    cases: dict[str, list[dict[str, Any]]] = {}
-    for row in read_lines(place / "trials" / "past_the_paper.jsonl"):
-        config, samples = row["config"], row["config"]["training"]["samples"]
-        case = problem(*_problem(row))
-        longer = f", {samples:,} samples, {epochs(config['training']['epochs'])}" if samples > wants.SMALL else ""
-        cases.setdefault(case + longer, []).append(row)
-    return "\n\n".join(f"**{case}**\n\n{_case(rows)}" for case, rows in cases.items())
+
+    def case(row: dict[str, Any]) -> str:
+        training = row["config"]["training"]
+        longer = f", {training['samples']:,} samples, {epochs(training['epochs'])}"
+        return problem(*_problem(row)) + (longer if training["samples"] > wants.SMALL else "")
+
+    cases = grouped(read_lines(place / "trials" / "past_the_paper.jsonl"), case)
+    return "\n\n".join(f"**{name}**\n\n{_case(rows)}" for name, rows in cases.items())
 
 
 def _case(rows: list[dict[str, Any]]) -> str:

@@ -10,6 +10,7 @@ from auxmod.experiments import recipes
 from auxmod.files import read_lines
 from auxmod.reporting import render, results, tables
 from auxmod.reporting.blocks import over_seeds
+from auxmod.reporting.cells import grouped
 from auxmod.reporting.render import markdown_table
 
 
@@ -22,16 +23,13 @@ def headline(place: Path) -> str:
 
 def moduli(place: Path) -> str:
     """The demo's sum at other moduli, method by method, over seeds."""
-    found: dict[tuple[int, str], list[dict[str, Any]]] = {}
-    for row in read_lines(place / "moduli.jsonl"):
-        found.setdefault((row["config"]["problem"]["q"], _method(row["config"])), []).append(row)
+    every = read_lines(place / "moduli.jsonl")
+    found = grouped(every, lambda row: (int(row["config"]["problem"]["q"]), _method(row["config"])))
     body = [
         (f"q = {q}", method, over_seeds([row["scores"]["match"] for row in rows]), str(len(rows)), f"{100 / q:.1f}")
         for (q, method), rows in sorted(found.items())
     ]
-    made: dict[str, list[dict[str, Any]]] = {}
-    for row in (row for rows in found.values() for row in rows):
-        made.setdefault(row["provenance"]["commit"], []).append(row)
+    made = grouped((row for rows in found.values() for row in rows), lambda row: str(row["provenance"]["commit"]))
     note = "; ".join(_runs_of(commit, rows) for commit, rows in made.items())
     return f"{markdown_table(('modulus', 'method', 'match accuracy (%)', 'seeds', 'chance (%)'), body)}\n\n{note}."
 
@@ -64,9 +62,7 @@ def inputs(place: Path) -> str:
 
 def _small_encoder(path: Path, head: str, named: Callable[[dict[str, Any]], str]) -> str:
     """Runs that differ in one thing, over seeds."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for row in read_lines(path):
-        found.setdefault(named(row["config"]), []).append(row)
+    found = grouped(read_lines(path), lambda row: named(row["config"]))
     body = []
     for name, rows in found.items():
         shares = [[row["scores"]["match"] for row in rows]]

@@ -14,6 +14,7 @@ from auxmod.errors import require
 from auxmod.experiments import catalogue
 from auxmod.experiments.catalogue import Entry
 from auxmod.problem.theory import chance
+from auxmod.reporting.cells import grouped
 
 MOST = 6
 """Runs that are drawn at first."""
@@ -95,10 +96,8 @@ def telling(entries: Sequence[Entry], where: str | None = None) -> list[int]:
         asked = {id(entry) for entry in catalogue.select(entries, where)}
         require(bool(asked), f"No run is as --where {where!r} asks: leave it out, or ask for less.")
         return [at for at, entry in enumerate(entries) if id(entry) in asked][:MOST]
-    problems: dict[tuple[Any, ...], list[int]] = {}
-    for at, entry in enumerate(entries):
-        if "scores" in entry.row:
-            problems.setdefault(tuple(entry.settings[name] for name in PROBLEM), []).append(at)
+    finished = [at for at, entry in enumerate(entries) if "scores" in entry.row]
+    problems = grouped(finished, lambda at: tuple(entries[at].settings[name] for name in PROBLEM))
     methods = [({entries[at].settings["method"] for at in group}, group) for group in problems.values()]
     group = max(methods, key=lambda each: (len(each[0]), len(each[1])), default=(set(), []))[1]
     kinds = {_key(entries[at], {"seed"}): at for at in reversed(group)}  # the best seed of each kind
@@ -134,20 +133,15 @@ class Grid:
 
 def grids(entries: Sequence[Entry]) -> list[Grid]:
     """Every set of finished runs over two or more K and r, by embedding, N and q."""
-    groups: dict[str, list[Entry]] = {}
-    for entry in entries:
-        if "scores" in entry.row and entry.settings["k"] is not None:
-            groups.setdefault(_key(entry, PAIR), []).append(entry)
-    made = [_grid(group) for group in groups.values()]
+    finished = [entry for entry in entries if "scores" in entry.row and entry.settings["k"] is not None]
+    made = [_grid(group) for group in grouped(finished, lambda entry: _key(entry, PAIR)).values()]
     wide = [grid for grid in made if len(grid.ks) > 1 and len(grid.rs) > 1]
     return sorted(wide, key=lambda grid: [grid.settings[name] for name in PROBLEM] + [str(grid.settings)])
 
 
 def _grid(group: Sequence[Entry]) -> Grid:
-    found: dict[tuple[int, float], list[float]] = {}
-    for entry in group:
-        pair = entry.settings["k"], round(entry.settings["r"], 6)
-        found.setdefault(pair, []).append(100 * entry.row["scores"]["match"])
+    pairs = grouped(group, lambda entry: (entry.settings["k"], round(entry.settings["r"], 6)))
+    found = {pair: [100 * entry.row["scores"]["match"] for entry in own] for pair, own in pairs.items()}
     for side in (1, 0):  # an r that a single K was run with, as a search draws them, is no row; nor such a K a column
         shared = collections.Counter(pair[side] for pair in found)
         found = {pair: values for pair, values in found.items() if shared[pair[side]] > 1}

@@ -20,7 +20,7 @@ from auxmod.experiments.recipes import RECIPES, at_samples, differs_by_preset
 from auxmod.experiments.wants import Facts, Wanted
 from auxmod.problem import theory
 from auxmod.reporting import published, results
-from auxmod.reporting.cells import NAMES, NEAR, SHAPES, Cell, Table, grouped, values
+from auxmod.reporting.cells import NAMES, NEAR, SHAPES, Cell, Table, by_facts, grouped, values
 from auxmod.reporting.render import amount
 from auxmod.settings import flatten
 
@@ -101,19 +101,17 @@ def _of_runs(
 
 
 def _cells(item: str, asked: Iterable[Wanted], stored: results.Index, taus: Sequence[float] = ()) -> Iterator[Cell]:
-    best: dict[tuple[Any, ...], list[Cell]] = {}
-    down = SHAPES[item].down
+    searched, down = list[Cell](), SHAPES[item].down
     first = results.first_seeds(stored)
     for want, tau, asks in _questions(item, asked, taus):
         facts = _facts(item, want) | {"metric": "match" if tau is None else "tau", "tau": tau}
         if "asks" in down:
             facts["asks"] = asks
         if want.variant == "searched":
-            cell = _cell(facts, None, first, want.run, tau, asks)
-            best.setdefault(tuple(facts[name] for name in down), []).append(cell)
+            searched.append(_cell(facts, None, first, want.run, tau, asks))
         else:
             yield _cell(facts, _paper(item, facts, tau) if asks == 1 else None, stored, want.run, tau, asks)
-    for cells in best.values():
+    for cells in by_facts(searched, down).values():
         yield _best(cells)
 
 
@@ -202,7 +200,7 @@ def _notes(asked: Sequence[Wanted], cells: Sequence[Cell], across: str) -> Itera
     yield f"{done} of {len(cells)} cells run. Ours: {over.get(across, 'mean ± standard deviation (seeds)')}."
     yield from _settings(asked)
     compared = [cell for cell in cells if cell.difference is not None and cell.facts["metric"] != "gain"]
-    for (method, samples), group in grouped(compared, ("method", "samples")).items():
+    for (method, samples), group in by_facts(compared, ("method", "samples")).items():
         near, below = sum(c.beside_paper() == 0 for c in group), sum((c.difference or 0.0) < -1 for c in group)
         yield (
             f"{NAMES[method]} with {samples:,} samples: {near} of {len(group)} within {NEAR:g} points of the paper's, "
@@ -213,7 +211,7 @@ def _notes(asked: Sequence[Wanted], cells: Sequence[Cell], across: str) -> Itera
 def _renamed(cells: Sequence[Cell]) -> Iterator[str]:
     """How near the 16 configurations are if the paper's two names of initial weights changed places."""
     compared = [cell for cell in exchanged(cells, "init") if cell.difference is not None]
-    for (method,), group in grouped(compared, ["method"]).items():
+    for (method,), group in by_facts(compared, ["method"]).items():
         near = sum(cell.beside_paper() == 0 for cell in group)
         yield (
             f"{NAMES[method]}, if the paper's two names of initial weights are taken for each other: {near} of "
@@ -226,11 +224,10 @@ def _settings(asked: Sequence[Wanted]) -> Iterator[str]:
     firsts: dict[RunConfig, Wanted] = {}
     for want in asked:
         firsts.setdefault(want.run, want)
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for want in firsts.values():
-        groups.setdefault((want.variant, want.run.model.embedding), []).append(flatten(want.run))
+    groups = grouped(firsts.values(), lambda want: (want.variant, want.run.model.embedding))
     several = len({embedding for _, embedding in groups}) > 1
-    for (variant, embedding), runs in groups.items():
+    for (variant, embedding), group in groups.items():
+        runs = [flatten(want.run) for want in group]
         own = runs[0]
         names = [*SHOWN, *(["draw"] if len(own["moduli"]) > 1 else []), *(n for n in ("alpha", "lift") if own[n])]
         shared = [name for name in names if len({run[name] for run in runs}) == 1]
@@ -242,12 +239,8 @@ def _settings(asked: Sequence[Wanted]) -> Iterator[str]:
 
 
 def _spreads(asked: Iterable[Wanted], stored: results.Index) -> Iterator[Cell]:
-    names, groups = SHAPES["table3"].down, dict[tuple[Any, ...], list[Wanted]]()
-    for want in asked:
-        facts = _facts("table3", want)
-        groups.setdefault(tuple(facts[name] for name in names), []).append(want)
-    first = results.first_seeds(stored)
-    for key, group in groups.items():
+    names, first = SHAPES["table3"].down, results.first_seeds(stored)
+    for key, group in grouped(asked, lambda want: tuple(want.facts[name] for name in names)).items():
         yield from _spread(dict(zip(names, key, strict=True)), group, first)
 
 

@@ -11,7 +11,7 @@ from auxmod.experiments import unstated, wants
 from auxmod.files import read_lines
 from auxmod.reporting import published, render, results, tables
 from auxmod.reporting.blocks import NONE, distance, epochs, nearness, problem
-from auxmod.reporting.cells import NEAR, Cell, grouped, values
+from auxmod.reporting.cells import NEAR, Cell, by_facts, values
 from auxmod.reporting.render import amount, figure, markdown_table
 
 SHOWN = 8
@@ -25,7 +25,7 @@ def _first(place: Path) -> results.Index:
 def setup(place: Path) -> str:
     """The configurations nearest to the paper's figures, of all that the paper's text leaves open."""
     names = ("pooling", "final_norm", "init", "clip")
-    groups = grouped(tables.build("setup", "paper", _first(place)).cells, names)
+    groups = by_facts(tables.build("setup", "paper", _first(place)).cells, names)
     compared = {key: [cell for cell in cells if cell.difference is not None] for key, cells in groups.items()}
     whole = {key: cells for key, cells in compared.items() if len(cells) == 2 * len(unstated.TELLING)}
     if not whole:
@@ -58,7 +58,7 @@ def finalists(place: Path) -> str:
     cells = tables.build("finalists", "paper", _first(place)).cells
     if all(cell.ours is None for cell in cells):
         return NONE
-    groups = grouped(cells, ("changed", "samples", "method", "embedding"))
+    groups = by_facts(cells, ("changed", "samples", "method", "embedding"))
     columns = [
         (samples, method, embedding)
         for samples, embeddings in ((wants.SMALL, tuple(wants.SIZES)), (wants.LARGE, ("token",)))
@@ -130,7 +130,7 @@ def _within(cell: Cell) -> bool:
 def longer(place: Path) -> str:
     """`aux` with 100K samples, and with 1M, by setup and by how long it trains; and what more samples bring alone."""
     stored = _first(place)
-    own = grouped(tables.build("longer", "paper", stored).cells, ("samples", "embedding"))
+    own = by_facts(tables.build("longer", "paper", stored).cells, ("samples", "embedding"))
     large = [cell for (samples, _), cells in own.items() if samples == wants.LARGE for cell in cells]
     parts = [_trained(cells, samples) for (samples, _), cells in own.items()]
     return "\n\n".join((*parts, _at_equal_steps(stored, large))).rstrip()
@@ -138,10 +138,10 @@ def longer(place: Path) -> str:
 
 def _trained(own: Sequence[Cell], samples: int) -> str:
     """Cell by cell, and how many agree with the paper's."""
-    ways, rows = grouped(own, ("setup", "epochs")), []
+    ways, rows = by_facts(own, ("setup", "epochs")), []
     begun = [way for way, cells in ways.items() if any(cell.ours is not None for cell in cells)]
     near = {way: ways[way] for way in begun or ways}
-    for (embedding, n, q), cells in grouped(own, ("embedding", "n", "q")).items():
+    for (embedding, n, q), cells in by_facts(own, ("embedding", "n", "q")).items():
         figures = {values(cell, "setup", "epochs"): cell.ours for cell in cells}
         ours = ("not run" if figures[way] is None else f"{figures[way]:.1f}" for way in near)
         rows.append((problem(embedding, n, q), f"{cells[0].chance:.1f}", f"{cells[0].paper:.1f}", *ours))

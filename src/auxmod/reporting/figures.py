@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from auxmod.errors import require
 from auxmod.reporting import curves, heatmaps, tables, theory_figures
 from auxmod.reporting.cells import Cell, by_facts
-from auxmod.reporting.looks import CHANCE, COLOURS, FAINT, INK, PALE, TITLE, blank, clean, gaps
+from auxmod.reporting.looks import CHANCE, COLOURS, FAINT, INK, PALE, TITLE, blank, clean, gaps, legend_below
 from auxmod.reporting.render import amount
 from auxmod.reporting.results import Index
 
@@ -107,7 +107,7 @@ def _legend(figure: Figure, cells: Sequence[Cell]) -> None:
         many = "–".join(map(str, sorted({min(seeds), max(seeds)})))
         marks += [Line2D([], [], color=INK, linewidth=1, label=f"± over {many} seeds")]
     marks += [Patch(edgecolor=FAINT, **HATCHED, label=missing)] if missing else []
-    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False, labelcolor=INK)
+    legend_below(figure, marks)
 
 
 # ---- Table 1 as a picture ---------------------------------------------------------------------------------

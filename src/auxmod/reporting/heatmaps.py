@@ -13,7 +13,7 @@ from auxmod.experiments.recipes import KS, RS
 from auxmod.problem import theory
 from auxmod.reporting import results, tables
 from auxmod.reporting.cells import by_facts
-from auxmod.reporting.looks import INK, blank, gaps, halo
+from auxmod.reporting.looks import INK, blank, colour_bar, gaps, halo, legend_below, over_pairs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,20 +78,16 @@ def heatmap(axes: Axes, grid: Grid, *, fontsize: float, chosen: tuple[int, float
     from matplotlib.patches import Rectangle
 
     large = fontsize > 8
-    style: dict[str, Any] = {"origin": "lower", "aspect": "auto", "extent": (1.5, 10.5, 0.05, 0.95)}
-    image = axes.imshow(np.ma.masked_invalid(grid), cmap="viridis", norm=Normalize(0, 100), **style)
-    for (row, column), value in np.ndenumerate(grid):
-        k, r = KS[column], RS[row]
-        if not np.isfinite(value):
-            axes.add_patch(Rectangle((k - 0.5, r - 0.05), 1, 0.1, **HATCHED))
-            continue
-        ink = INK if value > 60 else "white"
-        axes.text(k, r, f"{value:.{int(large)}f}", ha="center", va="center", fontsize=fontsize, color=ink)
+
+    def word(value: float, _: Any) -> tuple[str, dict[str, Any]]:
+        return f"{value:.{int(large)}f}", {"fontsize": fontsize, "color": INK if value > 60 else "white"}
+
+    image = over_pairs(axes, grid, word, cmap="viridis", norm=Normalize(0, 100))
+    for row, column in np.argwhere(~np.isfinite(grid)):
+        axes.add_patch(Rectangle((KS[column] - 0.5, RS[row] - 0.05), 1, 0.1, **HATCHED))
     axes.plot(*_outline(), color=RED, linewidth=1.9 if large else 1.4, solid_capstyle="projecting", clip_on=False)
     axes.plot(*chosen, markersize=27 if large else 15, clip_on=False, path_effects=halo(2.8, INK), **CHOICE)
-    axes.set(xlim=(1.5, 10.5), ylim=(0.05, 0.95), xticks=KS, yticks=RS)
     axes.tick_params(length=0, labelsize=max(6.5, fontsize), colors=INK)
-    axes.spines[:].set_visible(False)
     return image
 
 
@@ -120,9 +116,7 @@ def _scale(figure: Figure, image: Any, grids: Sequence[Grid], preset: str) -> No
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    bar = figure.colorbar(image, ax=figure.axes, pad=0.015, aspect=30)
-    bar.set_label(f"match accuracy (%), 100K samples, preset {preset}", color=INK)
-    bar.outline.set_visible(False)
+    colour_bar(figure, image, f"match accuracy (%), 100K samples, preset {preset}", pad=0.015, aspect=30)
     marks: list[Any] = [
         Line2D([], [], color=RED, linewidth=1.9, label="0.8 ≤ ρ ≤ 1.2"),
         Line2D([], [], markersize=9, label="the paper's choice", path_effects=halo(2.8, INK), **CHOICE),
@@ -130,4 +124,4 @@ def _scale(figure: Figure, image: Any, grids: Sequence[Grid], preset: str) -> No
     values = np.stack(grids)
     missing = gaps(int(np.isnan(values).sum()), int(np.isinf(values).sum()), values.size)
     marks += [Patch(**HATCHED, label=missing)] if missing else []
-    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False, labelcolor=INK)
+    legend_below(figure, marks)

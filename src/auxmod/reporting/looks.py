@@ -6,10 +6,14 @@ matplotlib's object interface only, imported late: no global state, and a senten
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from auxmod.errors import UserError, require
+from auxmod.experiments.recipes import KS, RS
 from auxmod.files import write_named
 
 if TYPE_CHECKING:
@@ -48,6 +52,31 @@ def clean(axes: Axes, grid: bool = True) -> None:
     if grid:
         axes.grid(axis="y", color=PALE, linewidth=0.7)
         axes.set_axisbelow(True)
+
+
+def over_pairs(axes: Axes, grid: Any, word: Callable[[float, Any], tuple[str, dict[str, Any]]], **colours: Any) -> Any:
+    """A heatmap over K and r, r upwards; ``word`` says what stands on a value and how, given the image too."""
+    extent = (KS[0] - 0.5, KS[-1] + 0.5, RS[0] - 0.05, RS[-1] + 0.05)
+    image = axes.imshow(np.ma.masked_invalid(grid), origin="lower", aspect="auto", extent=extent, **colours)
+    for (row, column), value in np.ndenumerate(grid):
+        if np.isfinite(value):
+            said, look = word(value, image)
+            axes.text(KS[column], RS[row], said, ha="center", va="center", **look)
+    axes.set(xlim=extent[:2], ylim=extent[2:], xticks=KS, yticks=RS)
+    axes.spines[:].set_visible(False)
+    return image
+
+
+def colour_bar(figure: Figure, image: Any, label: str, **place: Any) -> None:
+    """The one scale of all the figure's heatmaps."""
+    bar = figure.colorbar(image, ax=figure.axes, **place)
+    bar.set_label(label, color=INK)
+    bar.outline.set_visible(False)
+
+
+def legend_below(figure: Figure, marks: Sequence[Any]) -> None:
+    """What the marks mean, in one line beneath all panels."""
+    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False, labelcolor=INK)
 
 
 def halo(width: float, colour: Any) -> list[Any]:

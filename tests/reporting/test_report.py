@@ -186,18 +186,10 @@ def test_a_run_that_is_kept_twice_counts_once(tmp_path: Path) -> None:
     assert (entry.state, entry.summary["validation"]) == ("done", 0.75)
 
 
-def test_packed_runs_unpack_to_what_they_were() -> None:
-    records: list[dict[str, Any]] = [{"a": 1, "b": [1, 2]}, {"a": 1.0, "b": None}, {"a": True}]
-    packed = stored_runs.columns(records)
-    found = [{name: column["values"][column["at"][i]] for name, column in packed.items()} for i in range(3)]
-    assert found == [{"a": 1, "b": [1, 2]}, {"a": 1.0, "b": None}, {"a": True, "b": None}]
-    assert [type(each["a"]) for each in found] == [int, float, bool]
-
-
 def test_a_long_curve_is_thinned_to_its_end() -> None:
     curve = [{"step": step, "loss": 1.0, "accuracy": step / 1000} for step in range(1, 1001)]
     rows = [result_row(tiny(), None, {}, curve=curve[:3]), result_row(tiny(), None, {}, curve=curve)]
-    short, long = stored_runs.packed([stored_runs.Entry(Path("x"), row) for row in rows], Path("x"))["curves"]
+    short, long = stored_runs.told([stored_runs.Entry(Path("x"), row) for row in rows], Path("x"))["curves"]
     assert short == [[1, 2, 3], [0.1, 0.2, 0.3]]
     assert 100 <= len(long[0]) <= stored_runs.LONG
     assert (long[0][-1], long[1][-1]) == (1000, 100.0)

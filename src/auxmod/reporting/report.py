@@ -35,7 +35,7 @@ def page(store: Path, where: str | None = None) -> tuple[str, list[Entry]]:
             **{f"bench{at}": charts.bench(bench) for at, bench in enumerate(benches)},
             **{"gap": charts.gap(), "rho": charts.rho(), "laws": charts.wraps(64, 433, 4, 0.3)},
         },
-        "runs": stored_runs.packed(entries, store),
+        "runs": stored_runs.told(entries, store),
         "chosen": stored_runs.telling(entries, where),
         "cells": cells,
     }

@@ -38,7 +38,7 @@ def page(entry: Entry, scores: Mapping[str, Any], looked: Mapping[str, Any]) -> 
         pictures=[(name, caption) for name, (caption, _) in pictures.items()],
         drawn=len(looked["truth"]),
         measured=looked["samples"],
-        data={"charts": drawn, "runs": stored_runs.packed([entry], entry.path), "chosen": [0]},
+        data={"charts": drawn, "runs": stored_runs.told([entry], entry.path), "chosen": [0]},
     )
 
 

@@ -1,4 +1,4 @@
-"""The runs of a store as a page shows them: packed tightly for its script, arranged over K and r, the telling ones."""
+"""The runs of a store as a page shows them: told to its script, arranged over K and r, the telling ones."""
 
 from __future__ import annotations
 
@@ -34,28 +34,18 @@ def read(store: Path) -> tuple[list[Entry], list[str]]:
 # ---- for the page's script ----------------------------------------------------------------------------------
 
 
-def packed(entries: Sequence[Entry], store: Path) -> dict[str, Any]:
-    """All that a page tells of each run. Thousands of runs share most values: each is written once."""
+def told(entries: Sequence[Entry], store: Path) -> dict[str, list[Any]]:
+    """All that a page tells of each run, part by part: like lies beside like, which packs to less."""
     scores = [entry.row.get("scores", {}) for entry in entries]
     return {
-        "run": columns([_name(entry, store) for entry in entries]),
-        "settings": columns([entry.settings for entry in entries]),
-        "figures": columns([_figures(entry) for entry in entries]),
-        "made": columns([entry.row.get("provenance", {}) for entry in entries]),
+        "run": [_name(entry, store) for entry in entries],
+        "settings": [entry.settings for entry in entries],
+        "figures": [_figures(entry) for entry in entries],
+        "made": [entry.row.get("provenance", {}) for entry in entries],
         "curves": [_curve(entry) for entry in entries],
         "wraps": [_buckets(each.get("by_wraps", [])) for each in scores],
         "zeros": [_buckets(each.get("by_zeros", [])) for each in scores],
     }
-
-
-def columns(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Records by column: the values that occur, and which of them each record has."""
-    packed = {}
-    for name in dict.fromkeys(name for record in records for name in record):
-        places: dict[str, int] = {}
-        at = [places.setdefault(json.dumps(record.get(name)), len(places)) for record in records]
-        packed[name] = {"values": [json.loads(value) for value in places], "at": at}
-    return packed
 
 
 def _name(entry: Entry, store: Path) -> dict[str, Any]:

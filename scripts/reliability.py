@@ -19,7 +19,7 @@ import dependencies
 
 from auxmod.experiments.origin import commit
 from auxmod.files import write_json
-from auxmod.reporting.pages import replace_block
+from auxmod.reporting.documents.pages import replace_block
 from auxmod.reporting.render import markdown_table
 
 ROOT = Path(__file__).parents[1]

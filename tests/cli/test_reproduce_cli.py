@@ -18,14 +18,15 @@ from cyclopts import Token
 import made_up
 from auxmod.cli import display, main, reproduce, shown
 from auxmod.cli.options import whole, whole_numbers
-from auxmod.cli.pages import show_tables
+from auxmod.cli.tables import show_tables
 from auxmod.errors import UserError
 from auxmod.experiments import presets, recipes, wants
 from auxmod.experiments.store import result_row
 from auxmod.files import write_lines
 from auxmod.learning.cost import step_flops
-from auxmod.reporting import figures, published, results, tables
+from auxmod.reporting import published, results, tables
 from auxmod.reporting.cells import SHAPES, Cell, Table
+from auxmod.reporting.figures import by_item
 
 Cli = Callable[..., tuple[int, str, str]]
 STORED = Path(__file__).parents[2] / "results"
@@ -48,7 +49,7 @@ def cli(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
 def test_the_items_are_those_there_are() -> None:
     assert set(get_args(shown.TableItem)) == {*SHAPES, "all"}
     assert set(get_args(shown.Method)) == set(wants.VARIANTS)
-    assert set(get_args(shown.FigureItem)) == {*figures.FIGURES, "all"}
+    assert set(get_args(shown.FigureItem)) == {*by_item.FIGURES, "all"}
     assert set(get_args(reproduce.Item)) == {*recipes.RECIPES, "gap", "rho", "all"}
 
 
@@ -202,7 +203,7 @@ def test_a_figure_is_drawn_where_it_is_asked_for(cli: Cli) -> None:
 
 def test_all_figures_are_drawn_into_a_directory(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(figures, "FIGURES", {name: figures.FIGURES[name] for name in ("gap", "redbox")})
+    monkeypatch.setattr(by_item, "FIGURES", {name: by_item.FIGURES[name] for name in ("gap", "redbox")})
     _, out, _ = cli("figure", "all", "--preset", "best")
     assert out == "drawn: figures/gap.png\ndrawn: figures/redbox.png\n"
     monkeypatch.setattr(reproduce, "_run", lambda *_: 0)

@@ -11,7 +11,6 @@ from cyclopts import Parameter
 
 from auxmod.cli import display
 from auxmod.cli.options import RUN, SWITCH, WHOLE, Device, Force, Json, Quiet, RetryFailed, whole_numbers
-from auxmod.cli.pages import show_tables
 from auxmod.cli.shown import (
     NONE,
     Form,
@@ -28,6 +27,7 @@ from auxmod.cli.shown import (
     presets_of,
 )
 from auxmod.cli.sweep import Common
+from auxmod.cli.tables import show_tables
 from auxmod.errors import require
 from auxmod.files import check_free
 

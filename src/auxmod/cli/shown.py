@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from auxmod.cli import display
 from auxmod.cli.options import Force, Json, numbers, whole_numbers
-from auxmod.cli.pages import show_tables
+from auxmod.cli.tables import show_tables
 from auxmod.config import TAUS, Embedding
 from auxmod.errors import require
 from auxmod.files import check_free
@@ -209,8 +209,8 @@ class Picture(NamedTuple):
 def pictures_of(item: str, presets: Sequence[str], out: Path) -> list[Picture]:
     """The figures of an item: one for each preset in which it differs; of `all`, each of them in a directory."""
     from auxmod.experiments.recipes import differs_by_preset
-    from auxmod.reporting.figures import FIGURES
-    from auxmod.reporting.looks import check_name
+    from auxmod.reporting.figures.by_item import FIGURES
+    from auxmod.reporting.figures.looks import check_name
 
     require(item in (*FIGURES, "all"), f"--out draws a figure, but {item} has none; those: {', '.join(FIGURES)}, all.")
     check_name(out / "all.png" if item == "all" else out)
@@ -226,10 +226,10 @@ def pictures_of(item: str, presets: Sequence[str], out: Path) -> list[Picture]:
 def draw(pictures: Sequence[Picture], stored: Index) -> list[dict[str, Any]]:
     """Draw them; what was drawn, in which preset, where."""
     from auxmod.experiments.recipes import differs_by_preset
-    from auxmod.reporting import figures, looks
+    from auxmod.reporting.figures import by_item, looks
 
     drawn = []
     for item, preset, path in pictures:
-        looks.save(figures.draw(item, preset, stored), path)
+        looks.save(by_item.draw(item, preset, stored), path)
         drawn.append({"item": item, "preset": preset if differs_by_preset(item) else None, "figure": str(path)})
     return drawn

@@ -15,7 +15,7 @@ from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments.presets import GRID, LINEAR, with_preset
 from auxmod.experiments.ranges import expand
-from auxmod.experiments.unstated import finalists, knobs, longer, setup, starts
+from auxmod.experiments.setup_search import finalists, knobs, longer, setup, starts
 from auxmod.experiments.wants import HUGE, LARGE, SIZES, SMALL, VARIANTS, Facts, Wanted, wanted
 from auxmod.settings import build
 

@@ -134,6 +134,11 @@ def amount(samples: int) -> str:
     return str(samples)
 
 
+def epochs(count: int) -> str:
+    """So many epochs, in words."""
+    return f"{count} epoch{'s' * (count != 1)}"
+
+
 # ---- for documents ----------------------------------------------------------------------------------------
 
 

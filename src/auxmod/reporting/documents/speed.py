@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from auxmod.files import read_lines
-from auxmod.reporting import bench_figure
 from auxmod.reporting.cells import grouped
+from auxmod.reporting.figures.bench import COSTS, costs
 from auxmod.reporting.render import markdown_table, with_spread
 
 BENCH = "bench-h200"
@@ -20,7 +20,7 @@ def speed(results: Path) -> str:
     """What a training step costs, from `auxmod bench`."""
     bench = json.loads((results / f"{BENCH}.json").read_text())
     made, evaluation = bench["provenance"], bench["evaluation"]
-    rows = ([*row[:3], f"**{row[3]}**", *row[4:]] for row in bench_figure.costs(bench))
+    rows = ([*row[:3], f"**{row[3]}**", *row[4:]] for row in costs(bench))
     (precision, rate), *_ = bench["matrix_tflops"].items()
     longest = max(row["prepare_seconds"] for row in bench["rows"])
     note = (
@@ -29,7 +29,7 @@ def speed(results: Path) -> str:
         f"took {longest:.0f} s at most, once a shape; evaluating a million samples at N = {evaluation['n']} takes "
         f"{evaluation['seconds_per_million']:.1f} s."
     )
-    return f"{markdown_table(bench_figure.COSTS, rows)}\n\n{note}\n\n{_methods(results / 'bench-methods-h200.json')}"
+    return f"{markdown_table(COSTS, rows)}\n\n{note}\n\n{_methods(results / 'bench-methods-h200.json')}"
 
 
 def _methods(path: Path) -> str:

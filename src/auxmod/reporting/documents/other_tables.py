@@ -9,14 +9,14 @@ from typing import Any
 
 from auxmod.checked import OF_LINEAR
 from auxmod.config import TAUS
-from auxmod.experiments import recipes, unstated
+from auxmod.experiments import recipes, setup_search
 from auxmod.experiments.wants import LARGE, Facts
 from auxmod.reporting import results, tables
-from auxmod.reporting.blocks import NONE, by_case, compared, nearness, problem
 from auxmod.reporting.cells import NEAR, Cell, by_facts
+from auxmod.reporting.documents.blocks import NONE, by_case, compared, nearness, problem
 from auxmod.reporting.render import amount, markdown_table
 
-PRESETS = ("stated", "paper", unstated.SMALL_THROUGHOUT, "best")
+PRESETS = ("stated", "paper", setup_search.SMALL_THROUGHOUT, "best")
 TAU = 0.05
 
 
@@ -82,36 +82,6 @@ def _by_name(stored: results.Index) -> str:
         "the paper names its rows, and with a switch's two names exchanged."
     )
     return f"{markdown_table(heads, lines)}\n\n{note}"
-
-
-def starts(place: Path) -> str:
-    """What is left open, by how near it brings four of the configurations, initial weights as named and exchanged."""
-    stored = results.first_seeds(results.read(place))
-    ways = by_facts(tables.build("starts", "paper", stored).cells, ("pooling", "clip"))
-    lines, papers, partly = list[list[str]](), dict[tuple[str, ...], None](), 0
-    for ((pooling, clip), cells), small in itertools.product(ways.items(), unstated.STARTS[1:]):
-        own = [cell for cell in cells if cell.facts["init"] in ("default", small)]
-        for method in ("aux", "sparse"):
-            four = [cell for cell in own if cell.facts["method"] == method]
-            if any(cell.ours is None for cell in four):
-                partly += 1
-            else:
-                setup = f"{pooling}, {'clip 1' if clip else 'no clip'}, small `{small}`"
-                ours = [setup, method, *(f"{cell.ours:.1f}" for cell in four)]
-                lines.append([*ours, nearness(four), nearness(tables.exchanged(four, "init"))])
-                papers["the paper's", method, *(f"{cell.paper:.1f}" for cell in four)] = None
-    if not lines:
-        return NONE
-    dropout = ("no dropout", "dropout")
-    heads = ["setup", "method", *(f"{init}, {each}" for init in ("default", "small") for each in dropout)]
-    note = (
-        "Match accuracy (%) at N = 8, q = 97, tokens, 1M samples, the first seed: what the paper states, but for what "
-        f"is named. Then how many of the four are within {NEAR:g} points of the paper's figures, and the mean distance "
-        "from them, as its rows are named and with the names of its initial weights exchanged. Left out, since "
-        f"not all four have been run: {partly}. `auxmod table starts` has the figures."
-    )
-    lines = [[*paper, "", ""] for paper in papers] + lines
-    return f"{markdown_table([*heads, 'as named', 'exchanged'], lines)}\n\n{note}"
 
 
 def _as_run(stored: results.Index, item: str, case: Callable[[Facts], str], what: str, **chosen: Any) -> str:

@@ -15,7 +15,7 @@ from auxmod.cli import main
 from auxmod.errors import UserError
 from auxmod.experiments import recipes, wants
 from auxmod.experiments.store import Results, Run, result_row
-from auxmod.reporting import charts, report, run_page, stored_runs, webpage
+from auxmod.reporting.web import charts, file, report, stored_runs, view
 from tiny import tiny
 
 EVIL = "</script><img src=x onerror=alert(1)>"
@@ -141,9 +141,7 @@ def test_every_chart_is_one_that_plotly_knows() -> None:
     for each in made:
         go.Figure(json.loads(json.dumps(each, allow_nan=False)))  # raises where a name or value is wrong
     assert made[0]["data"][0]["z"] == [[22.5, 27.5, None], [22.5, 27.5, 3.0]]
-    assert [trace["name"] for trace in bench["data"]] == [
-        charts.bench_figure.CURVES[n] for n in list(charts.bench_figure.CURVES)[1:]
-    ]
+    assert [trace["name"] for trace in bench["data"]] == [charts.CURVES[n] for n in list(charts.CURVES)[1:]]
 
 
 def test_grids_are_runs_that_differ_in_k_r_and_seed_alone(store: Path) -> None:
@@ -285,7 +283,7 @@ def test_wrong_use_is_a_sentence(
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     with pytest.raises(UserError, match=r"pip install 'auxmod\[report\]'"):
-        webpage.render("report.html", {})
+        file.render("report.html", {})
 
 
 def test_a_runs_page_says_what_was_seen(tmp_path: Path) -> None:
@@ -293,21 +291,21 @@ def test_a_runs_page_says_what_was_seen(tmp_path: Path) -> None:
     looked: dict[str, Any] = {"samples": 2, "truth": [0, 6], "error": [0.1, -3.0], "edges": [-0.5, 0.5], "counts": [2]}
     looked["plane"] = {"points": [[1.0, 0.0], [0.0, 0.5]], "radius": 0.75, "spread": 0.25}
     seen = entry, entry.row["scores"], looked
-    page = run_page.page(*seen)
+    page = view.page(*seen)
     assert "adds 4 numbers mod 7 and is right on 75.0\u00a0%" in page
     assert "0.75 ± 0.25 from the centre" in page
     assert "last checkpoint" not in page
-    several = run_page.page(stored_runs.Entry(entry.path, made_up.row(tiny(method="auto"), 0.75)), *seen[1:])
+    several = view.page(stored_runs.Entry(entry.path, made_up.row(tiny(method="auto"), 0.75)), *seen[1:])
     assert "read from several points; that of q, which is drawn, lies 0.75 ± 0.25" in several
     begun = {key: value for key, value in entry.row.items() if key != "scores"}
     entry.path.mkdir(parents=True)
     (entry.path / "model.safetensors").touch()
-    alone = run_page.page(stored_runs.Entry(entry.path, begun), entry.row["scores"], looked)  # of save_pretrained
+    alone = view.page(stored_runs.Entry(entry.path, begun), entry.row["scores"], looked)  # of save_pretrained
     assert "unfinished" not in alone
     (entry.path / "state.safetensors").touch()
     for row, words in (
         (begun, "The run is unfinished; this is its last checkpoint."),
         (begun | {"failed": "Why."}, "Why."),
     ):
-        assert words in run_page.page(stored_runs.Entry(entry.path, row), entry.row["scores"], looked)
+        assert words in view.page(stored_runs.Entry(entry.path, row), entry.row["scores"], looked)
     assert EVIL not in page

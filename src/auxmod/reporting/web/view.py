@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from auxmod.experiments.catalogue import Entry
-from auxmod.reporting import charts, stored_runs, webpage
 from auxmod.reporting.render import with_spread
+from auxmod.reporting.web import charts, file, stored_runs
 
 
 def page(entry: Entry, scores: Mapping[str, Any], looked: Mapping[str, Any]) -> str:
@@ -29,7 +29,7 @@ def page(entry: Entry, scores: Mapping[str, Any], looked: Mapping[str, Any]) -> 
         (f"{100 * share:.1f} %", f"within {tau} of the circle; chance {100 * scores['tau_chance'][tau]:.1f} %")
         for tau, share in scores["tau"].items()
     ]
-    return webpage.render(
+    return file.render(
         "view.html",
         title=f"auxmod: {entry.path.resolve().name}",
         headline=headline,

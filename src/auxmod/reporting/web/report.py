@@ -11,9 +11,11 @@ from typing import Any
 from auxmod.errors import UserError
 from auxmod.experiments.catalogue import Entry
 from auxmod.files import read_json
-from auxmod.reporting import bench_figure, charts, published, results, stored_runs, tables, webpage
+from auxmod.reporting import published, results, tables
 from auxmod.reporting.cells import NEAR, Cell, Table, by_facts, side
+from auxmod.reporting.figures.bench import COSTS, costs
 from auxmod.reporting.render import Kind, Layout, amount, layout
+from auxmod.reporting.web import charts, file, stored_runs
 
 PRESETS = ("paper", "best")
 SHOWN = ("table1a", "table1b", "table2", "table3", "configs")
@@ -40,7 +42,7 @@ def page(store: Path, where: str | None = None) -> tuple[str, list[Entry]]:
         "cells": cells,
     }
     bound = tables.build("gap", "paper", {})
-    html = webpage.render(
+    html = file.render(
         "report.html",
         title=f"auxmod: {store.resolve().name}",
         headline=headline(made, entries),
@@ -209,6 +211,6 @@ def _benches(store: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def _speed(bench: Mapping[str, Any]) -> dict[str, Any]:
-    rows = [[{"word": word} for word in row] for row in bench_figure.costs(bench)]
+    rows = [[{"word": word} for word in row] for row in costs(bench)]
     title = f"What a training step costs on {bench['provenance']['device']}"
-    return {"title": title, "groups": [], "heads": bench_figure.COSTS, "rows": rows, "labels": 1, "notes": []}
+    return {"title": title, "groups": [], "heads": COSTS, "rows": rows, "labels": 1, "notes": []}

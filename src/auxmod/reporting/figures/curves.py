@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from auxmod.config import RunConfig
 from auxmod.experiments import recipes
 from auxmod.reporting import results
-from auxmod.reporting.blocks import epochs
-from auxmod.reporting.looks import CHANCE, COLOURS, FAINT, INK, TITLE, blank, clean, legend_below
-from auxmod.reporting.render import amount
+from auxmod.reporting.figures.looks import CHANCE, COLOURS, FAINT, INK, TITLE, blank, clean, legend_below
+from auxmod.reporting.render import amount, epochs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

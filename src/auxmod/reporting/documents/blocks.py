@@ -68,8 +68,3 @@ def nearness(cells: Sequence[Cell]) -> str:
     """How many of those run agree with the paper's, and the mean distance from it."""
     sides = [cell.beside_paper() for cell in cells if cell.difference is not None]
     return f"{sides.count(0)} of {len(sides)}, {distance(cells):.1f}" if sides else ""
-
-
-def epochs(count: int) -> str:
-    """So many epochs, in words."""
-    return f"{count} epoch{'s' * (count != 1)}"

@@ -9,11 +9,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from auxmod.experiments import recipes, unstated, wants
+from auxmod.experiments import recipes, setup_search, wants
 from auxmod.experiments.presets import PAPER_CHOICE
 from auxmod.reporting import published, results, tables
-from auxmod.reporting.blocks import Way, by_case, compared, problem
 from auxmod.reporting.cells import LEVEL, NEAR, Cell, by_facts, side, values
+from auxmod.reporting.documents.blocks import Way, by_case, compared, problem
 from auxmod.reporting.render import amount, markdown_table
 
 PRESETS = ("paper", "best")
@@ -146,7 +146,7 @@ def _with_own_pairs(sides: Sequence[int | None]) -> Iterator[str]:
 def pairs(place: Path) -> str:
     """Each grid of the 24 pairs (K, r) that has been run whole: how far the choice matters, and where ours is best."""
     stored, rows, shown = results.first_seeds(results.read(place)), [], dict[str, None]()
-    for preset in ("paper", unstated.SMALL_THROUGHOUT, "stated", "best"):
+    for preset in ("paper", setup_search.SMALL_THROUGHOUT, "stated", "best"):
         grids = by_facts(tables.build("grid", preset, stored).cells, ("embedding", "n", "q"))
         for (embedding, n, q), cells in grids.items():
             figures = {pair: cell.ours for cell in cells if (pair := values(cell, "k", "r")) in recipes.SEARCHED}

@@ -9,8 +9,8 @@ from typing import Any
 from auxmod.experiments import recipes
 from auxmod.files import read_lines
 from auxmod.reporting import render, results, tables
-from auxmod.reporting.blocks import over_seeds
 from auxmod.reporting.cells import grouped
+from auxmod.reporting.documents.blocks import over_seeds
 from auxmod.reporting.render import markdown_table
 
 

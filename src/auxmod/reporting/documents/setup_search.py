@@ -7,12 +7,12 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from auxmod.experiments import unstated, wants
+from auxmod.experiments import setup_search, wants
 from auxmod.files import read_lines
 from auxmod.reporting import published, render, results, tables
-from auxmod.reporting.blocks import NONE, distance, epochs, nearness, problem
 from auxmod.reporting.cells import NEAR, Cell, by_facts, values
-from auxmod.reporting.render import amount, figure, markdown_table
+from auxmod.reporting.documents.blocks import NONE, distance, nearness, problem
+from auxmod.reporting.render import amount, epochs, figure, markdown_table
 
 SHOWN = 8
 
@@ -27,7 +27,7 @@ def setup(place: Path) -> str:
     names = ("pooling", "final_norm", "init", "clip")
     groups = by_facts(tables.build("setup", "paper", _first(place)).cells, names)
     compared = {key: [cell for cell in cells if cell.difference is not None] for key, cells in groups.items()}
-    whole = {key: cells for key, cells in compared.items() if len(cells) == 2 * len(unstated.TELLING)}
+    whole = {key: cells for key, cells in compared.items() if len(cells) == 2 * len(setup_search.TELLING)}
     if not whole:
         return NONE
     ranked = sorted((distance(cells), key) for key, cells in whole.items())
@@ -42,8 +42,8 @@ def setup(place: Path) -> str:
     )
     note = (
         f"The {SHOWN} nearest of {len(whole)} configurations; in brackets the paper's figures. Match accuracy (%), "
-        f"{' and '.join(problem(name, *size) for name, size in unstated.TELLING)}, 100K samples; the first seed. All: "
-        "`auxmod table setup`."
+        f"{' and '.join(problem(name, *size) for name, size in setup_search.TELLING)}, 100K samples; the first seed. "
+        "All: `auxmod table setup`."
     )
     return f"{markdown_table(('configuration', *heads, 'mean distance'), rows)}\n\n{note}"
 
@@ -81,7 +81,7 @@ def finalists(place: Path) -> str:
 
 def _tried_on_angles(cells: Sequence[Cell]) -> tuple[str, ...]:
     """The best of all that was tried on one cell of angles."""
-    n, q = unstated.ANGLES[0]
+    n, q = setup_search.ANGLES[0]
     here = [c for c in cells if c.facts["embedding"] == "angular" and (c.facts["n"], c.facts["q"]) == (n, q)]
     tried = sorted((c for c in here if c.facts["method"] == "aux" and c.ours), key=lambda c: -(c.ours or 0))
     if not tried:
@@ -111,6 +111,36 @@ def _in_other_precision(place: Path) -> str:
         )
         said.append(f"{problem(config['model']['embedding'], **config['problem'])}: {'; '.join(figures)}")
     return f"The same run of the preset `stated`, `aux`, in two precisions: {'; '.join(said)}." if said else ""
+
+
+def starts(place: Path) -> str:
+    """What is left open, by how near it brings four of the configurations, initial weights as named and exchanged."""
+    stored = results.first_seeds(results.read(place))
+    ways = by_facts(tables.build("starts", "paper", stored).cells, ("pooling", "clip"))
+    lines, papers, partly = list[list[str]](), dict[tuple[str, ...], None](), 0
+    for ((pooling, clip), cells), small in itertools.product(ways.items(), setup_search.STARTS[1:]):
+        own = [cell for cell in cells if cell.facts["init"] in ("default", small)]
+        for method in ("aux", "sparse"):
+            four = [cell for cell in own if cell.facts["method"] == method]
+            if any(cell.ours is None for cell in four):
+                partly += 1
+            else:
+                setup = f"{pooling}, {'clip 1' if clip else 'no clip'}, small `{small}`"
+                ours = [setup, method, *(f"{cell.ours:.1f}" for cell in four)]
+                lines.append([*ours, nearness(four), nearness(tables.exchanged(four, "init"))])
+                papers["the paper's", method, *(f"{cell.paper:.1f}" for cell in four)] = None
+    if not lines:
+        return NONE
+    dropout = ("no dropout", "dropout")
+    heads = ["setup", "method", *(f"{init}, {each}" for init in ("default", "small") for each in dropout)]
+    note = (
+        "Match accuracy (%) at N = 8, q = 97, tokens, 1M samples, the first seed: what the paper states, but for what "
+        f"is named. Then how many of the four are within {NEAR:g} points of the paper's figures, and the mean distance "
+        "from them, as its rows are named and with the names of its initial weights exchanged. Left out, since "
+        f"not all four have been run: {partly}. `auxmod table starts` has the figures."
+    )
+    lines = [[*paper, "", ""] for paper in papers] + lines
+    return f"{markdown_table([*heads, 'as named', 'exchanged'], lines)}\n\n{note}"
 
 
 def _in_spread(cells: Sequence[Cell]) -> str:

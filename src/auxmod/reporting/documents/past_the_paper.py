@@ -10,9 +10,9 @@ from typing import Any
 from auxmod.experiments import recipes, wants
 from auxmod.files import read_lines
 from auxmod.reporting import results, tables
-from auxmod.reporting.blocks import asked, epochs, over_seeds, problem
 from auxmod.reporting.cells import NAMES, by_facts, grouped
-from auxmod.reporting.render import markdown_table, with_spread
+from auxmod.reporting.documents.blocks import asked, over_seeds, problem
+from auxmod.reporting.render import epochs, markdown_table, with_spread
 from auxmod.settings import TAILS, build
 
 

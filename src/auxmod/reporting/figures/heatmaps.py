@@ -13,7 +13,8 @@ from auxmod.experiments.recipes import KS, RS
 from auxmod.problem import theory
 from auxmod.reporting import results, tables
 from auxmod.reporting.cells import by_facts
-from auxmod.reporting.figures.looks import INK, blank, colour_bar, gaps, halo, legend_below, over_pairs
+from auxmod.reporting.figures.looks import INK, blank, colour_bar, gaps, halo, legend_below
+from auxmod.reporting.figures.over_pairs import over_pairs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,14 +6,11 @@ matplotlib's object interface only, imported late: no global state, and a senten
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from auxmod.errors import UserError, require
-from auxmod.experiments.recipes import KS, RS
 from auxmod.files import write_named
 
 if TYPE_CHECKING:
@@ -52,19 +49,6 @@ def clean(axes: Axes, grid: bool = True) -> None:
     if grid:
         axes.grid(axis="y", color=PALE, linewidth=0.7)
         axes.set_axisbelow(True)
-
-
-def over_pairs(axes: Axes, grid: Any, word: Callable[[float, Any], tuple[str, dict[str, Any]]], **colours: Any) -> Any:
-    """A heatmap over K and r, r upwards; ``word`` says what stands on a value and how, given the image too."""
-    extent = (KS[0] - 0.5, KS[-1] + 0.5, RS[0] - 0.05, RS[-1] + 0.05)
-    image = axes.imshow(np.ma.masked_invalid(grid), origin="lower", aspect="auto", extent=extent, **colours)
-    for (row, column), value in np.ndenumerate(grid):
-        if np.isfinite(value):
-            said, look = word(value, image)
-            axes.text(KS[column], RS[row], said, ha="center", va="center", **look)
-    axes.set(xlim=extent[:2], ylim=extent[2:], xticks=KS, yticks=RS)
-    axes.spines[:].set_visible(False)
-    return image
 
 
 def colour_bar(figure: Figure, image: Any, label: str, **place: Any) -> None:

@@ -17,7 +17,8 @@ from auxmod.errors import require
 from auxmod.experiments.recipes import KS, RS
 from auxmod.problem import laws, theory
 from auxmod.reporting import published
-from auxmod.reporting.figures.looks import COLOURS, FAINT, INK, blank, clean, colour_bar, halo, over_pairs
+from auxmod.reporting.figures.looks import COLOURS, FAINT, INK, blank, clean, colour_bar, halo
+from auxmod.reporting.figures.over_pairs import over_pairs
 from auxmod.settings import resolve_method
 
 if TYPE_CHECKING:

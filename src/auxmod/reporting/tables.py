@@ -95,8 +95,8 @@ def _of_runs(
     notes = list(_notes(kept, cells, shape.across))
     if item == "configs":
         notes += _renamed(cells)
-    if not differs_by_preset(item):
-        return Table(item=item, preset=None, of=of, down=down, cells=cells, notes=notes[:1])  # no setup is theirs alone
+    if not differs_by_preset(item):  # nor do its runs have a setup of their own to be told
+        return Table(item=item, preset=None, of=of, down=down, cells=cells, notes=notes[:1])
     return Table(item=item, preset=preset, of=of, down=down, cells=cells, notes=notes)
 
 

@@ -1,4 +1,4 @@
-"""Blocks about Table 2 and the 16 configurations, as far as they were run: the paper's figures beside ours."""
+"""Blocks about Tables 2 and 6, the 16 configurations, as far as they were run: the paper's figures beside ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runs of a store as a page shows them: told to its script, arranged over K and r, the telling ones."""
+"""The runs of a store as a page shows them: all, as its script reads them; over K and r; and those drawn first."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ unit: $(VENV)/for-tests
 
 # Bring the generated parts of README.md and docs/ up to date with results/.
 pages: $(VENV)/for-tests
-	$(BIN)/python -m auxmod.reporting.pages
+	$(BIN)/python -m auxmod.reporting.documents
 
 # The pages as a web site in site/, which needs no network to read; a broken link is an error.
 docs: $(VENV)/for-tests

@@ -19,8 +19,8 @@ import dependencies
 
 from auxmod.experiments.origin import commit
 from auxmod.files import write_json
-from auxmod.reporting.blocks import markdown
-from auxmod.reporting.pages import replace_block
+from auxmod.reporting.documents.pages import replace_block
+from auxmod.reporting.render import markdown_table
 
 ROOT = Path(__file__).parents[1]
 FILE, PAGE = ROOT / "results" / "reliability.json", ROOT / "docs" / "reliability.md"
@@ -138,7 +138,7 @@ def block(found: dict[str, Any]) -> str:
     part = {name: each["found"] for name, each in found.items()}
     return "\n\n".join(
         [
-            markdown(("tried", "times", "came of it"), _tried(part)),
+            markdown_table(("tried", "times", "came of it"), _tried(part)),
             "Seconds of processor time, with so many finished runs in a store:",
             _loads(part["load"]),
             "Mutants, that is, small changes to the arithmetic, and how many of them the tests notice:",
@@ -206,18 +206,18 @@ def _tried(part: dict[str, Any]) -> list[Sequence[str]]:
 def _loads(load: dict[str, dict[str, float]]) -> str:
     counts = [name for name in next(iter(load.values())) if name != "ratio"]
     rows = [(name, *(f"{row[count]:.2f}" for count in counts), f"{row['ratio']:.1f}") for name, row in load.items()]
-    return markdown(("", *(f"{int(count):,} runs" for count in counts), "ratio"), rows)
+    return markdown_table(("", *(f"{int(count):,} runs" for count in counts), "ratio"), rows)
 
 
 def _mutants(files: dict[str, dict[str, int]]) -> str:
     rows = [(f"`{name.removeprefix('src/auxmod/')}`", *map(str, each.values())) for name, each in files.items()]
     total = [str(sum(each[key] for each in files.values())) for key in ("mutants", "killed", "equivalent")]
-    return markdown(("file", "mutants", "noticed", "equivalent, explained"), [*rows, ("together", *total)])
+    return markdown_table(("file", "mutants", "noticed", "equivalent, explained"), [*rows, ("together", *total)])
 
 
 def _licences(rows: list[Any]) -> str:
     cells = [(name, version, text, "core" if core else "extra") for name, version, text, core in rows]
-    return markdown(("package", "version", "licence", "for"), cells)
+    return markdown_table(("package", "version", "licence", "for"), cells)
 
 
 def _made(found: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from auxmod.cli import main
 from auxmod.errors import UserError
 from auxmod.learning import cost
 from auxmod.learning.engine import Ensemble
-from auxmod.reporting import bench_figure
+from auxmod.reporting.figures import bench as bench_figure
 
 CPU = torch.device("cpu")
 TINY: dict[str, Any] = {"width": 16, "hidden": 32, "layers": 1, "samples": 500, "batch": 50}

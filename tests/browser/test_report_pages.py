@@ -102,6 +102,20 @@ def test_a_figure_tells_its_command_by_keyboard(page: Any, address: str, complai
     assert not complaints
 
 
+def test_a_figure_finds_its_own_runs_alone(page: Any, tmp_path: Path, complaints: list[str]) -> None:
+    runs = recipes.cells("configs", ("paper",), seeds=2)
+    Results(tmp_path / "runs.jsonl").append(made_up.rows(runs))
+    assert main(["report", str(tmp_path), "--out", str(tmp_path / "report.html")]) == 0
+    page.goto((tmp_path / "report.html").as_uri())
+    page.locator("#list li").first.wait_for()
+    table = page.get_by_role("region", name=re.compile("^Table 6.*paper$"))
+    table.get_by_role("button", name=re.compile(r"\(2\)")).first.click()
+    page.get_by_role("button", name="Show such runs").click()
+    assert page.locator("#found").inner_text() == f"2 of {len(runs)} runs"
+    assert "norm=pre bias=true init=linear-0.02 dropout=0" in page.get_by_label("Find runs").input_value()
+    assert not complaints
+
+
 def test_runs_are_found_opened_and_drawn_and_their_text_is_text(page: Any, address: str, complaints: list[str]) -> None:
     page.goto(address)
     page.locator("#list li").first.wait_for()  # the data is unpacked by then

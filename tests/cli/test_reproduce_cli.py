@@ -18,13 +18,15 @@ from cyclopts import Token
 import made_up
 from auxmod.cli import display, main, reproduce, shown
 from auxmod.cli.options import whole, whole_numbers
+from auxmod.cli.tables import show_tables
 from auxmod.errors import UserError
 from auxmod.experiments import presets, recipes, wants
 from auxmod.experiments.store import result_row
 from auxmod.files import write_lines
 from auxmod.learning.cost import step_flops
-from auxmod.reporting import figures, published, results, tables
-from auxmod.reporting.cells import TITLES
+from auxmod.reporting import published, results, tables
+from auxmod.reporting.cells import SHAPES, Cell, Table
+from auxmod.reporting.figures import by_item
 
 Cli = Callable[..., tuple[int, str, str]]
 STORED = Path(__file__).parents[2] / "results"
@@ -45,9 +47,9 @@ def cli(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
 
 
 def test_the_items_are_those_there_are() -> None:
-    assert set(get_args(shown.TableItem)) == {*TITLES, "all"}
+    assert set(get_args(shown.TableItem)) == {*SHAPES, "all"}
     assert set(get_args(shown.Method)) == set(wants.VARIANTS)
-    assert set(get_args(shown.FigureItem)) == {*figures.FIGURES, "all"}
+    assert set(get_args(shown.FigureItem)) == {*by_item.FIGURES, "all"}
     assert set(get_args(reproduce.Item)) == {*recipes.RECIPES, "gap", "rho", "all"}
 
 
@@ -163,9 +165,22 @@ def test_every_table_prints_within_the_page_and_no_figure_is_cut(
     assert "…" not in out
     assert width < 80 or max(map(len, out.splitlines())) <= width
     made = tables.build(item, "paper", results.read(STORED))
-    figures = {f"{abs(cell.ours):.{made.digits}f}" for cell in made.cells if cell.ours is not None}
+    figures = {f"{abs(cell.ours):.{made.shape.digits}f}" for cell in made.cells if cell.ours is not None}
     assert figures
     assert figures <= set(re.findall(r"\d+\.\d+", out))
+
+
+def test_a_difference_has_the_colour_of_what_it_is_counted_as(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    ours = {"aux": 55.04, "sparse": 54.96, "naive": 44.96}  # as printed, each is five points off
+    cells = [Cell(facts={"n": 1, "method": name}, paper=50.0, ours=value, chance=1.0) for name, value in ours.items()]
+    show_tables([Table(item="table1a", preset=None, down=("n",), cells=cells)], "text")
+    shown = re.findall(r"\x1b\[(\d+)m *([+−]5\.0) *\x1b", capsys.readouterr().out)
+    assert shown == [("36", "+5.0"), ("32", "+5.0"), ("31", "−5.0")]
+    assert [cell.beside_paper() for cell in cells] == [1, 0, -1]
 
 
 # ---- figure -----------------------------------------------------------------------------------------------
@@ -176,7 +191,7 @@ def test_a_figure_is_drawn_where_it_is_asked_for(cli: Cli) -> None:
     _, out, _ = cli("figure", "gap")
     assert out == "drawn: gap.png\n"
     _, out, _ = cli("figure", "redbox", "--out", "made/redbox.svg", "--preset", "best", "--json")
-    assert json.loads(out)["figure"] == "made/redbox.svg"
+    assert [drawn["figure"] for drawn in json.loads(out)] == ["made/redbox.svg"]
     assert Path("made/redbox.svg").read_bytes().startswith(b"<?xml")
     _, out, _ = cli("figure", "redbox", "--preset", "best+clip=1")
     assert out == "drawn: redbox-best+clip=1.png\n"  # not over what another preset drew
@@ -188,7 +203,7 @@ def test_a_figure_is_drawn_where_it_is_asked_for(cli: Cli) -> None:
 
 def test_all_figures_are_drawn_into_a_directory(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(figures, "FIGURES", {name: figures.FIGURES[name] for name in ("gap", "redbox")})
+    monkeypatch.setattr(by_item, "FIGURES", {name: by_item.FIGURES[name] for name in ("gap", "redbox")})
     _, out, _ = cli("figure", "all", "--preset", "best")
     assert out == "drawn: figures/gap.png\ndrawn: figures/redbox.png\n"
     monkeypatch.setattr(reproduce, "_run", lambda *_: 0)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from auxmod.reporting import errata
-from auxmod.reporting.pages import replace_block
+from auxmod.reporting.documents.pages import replace_block
 
 PAGE = Path(__file__).parents[2] / "docs" / "paper.md"
 

@@ -13,8 +13,9 @@ from auxmod.errors import UserError
 from auxmod.experiments import recipes, wants
 from auxmod.experiments.store import result_row
 from auxmod.problem import theory
-from auxmod.reporting import figures, heatmaps, looks, published, results, tables
+from auxmod.reporting import published, results, tables
 from auxmod.reporting.cells import Cell
+from auxmod.reporting.figures import by_item, compared, heatmaps, looks
 
 pytest.importorskip("matplotlib")
 
@@ -29,7 +30,7 @@ def stored() -> results.Index:
 
 @pytest.fixture(scope="module")
 def drawn(stored):
-    return {item: figures.draw(item, "paper", stored) for item in figures.FIGURES}
+    return {item: by_item.draw(item, "paper", stored) for item in by_item.FIGURES}
 
 
 def words(figure) -> list[str]:
@@ -37,7 +38,7 @@ def words(figure) -> list[str]:
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
-@pytest.mark.parametrize("item", figures.FIGURES)
+@pytest.mark.parametrize("item", by_item.FIGURES)
 def test_every_figure_saves(drawn, item: str, tmp_path: Path) -> None:
     looks.save(drawn[item], tmp_path / f"{item}.png")
     assert (tmp_path / f"{item}.png").read_bytes().startswith(b"\x89PNG")
@@ -122,7 +123,7 @@ def test_the_picture_of_table_1_has_our_figures_and_its_gaps(stored, drawn) -> N
 @pytest.mark.parametrize(("ours", "paper"), [(50.0, None), (50.0, 0.0), (None, 60.0), (None, None)])
 def test_a_figure_that_is_missing_is_not_drawn_at_zero(ours: float | None, paper: float | None) -> None:
     axes = looks.blank(4, 3).subplots()
-    figures._dot(axes, 1.0, Cell(facts={"method": "aux"}, ours=ours, paper=paper))
+    compared._dot(axes, 1.0, Cell(facts={"method": "aux"}, ours=ours, paper=paper))
     rings = [float(line.get_xdata()[0]) for line in axes.lines if line.get_markerfacecolor() == "white"]
     between = [list(line.get_xdata()) for line in axes.lines if len(line.get_xdata()) == 2]
     assert rings == ([] if paper is None else [paper])
@@ -135,8 +136,8 @@ def test_a_figure_that_is_missing_is_not_drawn_at_zero(ours: float | None, paper
 def test_a_deviation_ends_where_accuracies_do(ours: float, std: float, ends: tuple[float, float]) -> None:
     across, up = looks.blank(4, 3).subplots(1, 2)
     cell = Cell(facts={"method": "aux"}, ours=ours, std=std, count=2)
-    figures._dot(across, 1.0, cell)
-    figures._bar(up, 1.0, cell, "black")
+    compared._dot(across, 1.0, cell)
+    compared._bar(up, 1.0, cell, "black")
     for axes, side in ((across, 0), (up, 1)):
         (segment,) = axes.collections[0].get_segments()
         assert tuple(segment[:, side]) == pytest.approx(ends)
@@ -144,12 +145,12 @@ def test_a_deviation_ends_where_accuracies_do(ours: float, std: float, ends: tup
 
 def test_the_legend_says_how_many_seeds_a_deviation_is_of() -> None:
     runs = [run for run in recipes.cells("table1b", ["paper"], seeds=3) if run.seed < 2 or run.problem.q == 97]
-    assert "± over 2–3 seeds" in words(figures.draw("table1b", "paper", results.index(made_up.rows(runs))))
+    assert "± over 2–3 seeds" in words(by_item.draw("table1b", "paper", results.index(made_up.rows(runs))))
 
 
 def test_where_ours_is_the_papers_both_are_seen() -> None:
     axes = looks.blank(4, 3).subplots()
-    figures._dot(axes, 1.0, Cell(facts={"method": "aux"}, ours=50.0, paper=50.0))
+    compared._dot(axes, 1.0, Cell(facts={"method": "aux"}, ours=50.0, paper=50.0))
     ring, dot = (line for line in axes.lines if line.get_marker() == "o")
     assert ring.get_markersize() - ring.get_markeredgewidth() > dot.get_markersize()
     assert ring.get_zorder() < dot.get_zorder()
@@ -158,10 +159,10 @@ def test_where_ours_is_the_papers_both_are_seen() -> None:
 def test_a_picture_tells_what_failed_from_what_was_not_run() -> None:
     runs = recipes.cells("table1b", ["paper"], seeds=1)
     failed = [result_row(run, None, {}, failed="diverged") for run in runs if run.problem.q == 257]
-    made = figures.draw("table1b", "paper", results.index(failed))
+    made = by_item.draw("table1b", "paper", results.index(failed))
     assert words(made)[-1] == "not run (24 of 36), failed (12 of 36)"
     failed = [result_row(run, None, {}, failed="diverged") for run in recipes.cells("redbox", ["paper"], seeds=1)[:3]]
-    made = figures.draw("redbox", "paper", results.index(failed))
+    made = by_item.draw("redbox", "paper", results.index(failed))
     assert words(made)[-1] == "not run (78 of 81), failed (3 of 81)"
     assert len(made.axes[0].patches) == 81
 
@@ -175,11 +176,11 @@ def test_curves_at_equal_data_and_equal_compute(stored, drawn) -> None:
     thick = [line for line in left.lines if line.get_linewidth() > 2]
     assert list(thick[0].get_xdata()) == [step for step, _ in mean]
     assert "100K samples, 100 epochs" in words(drawn["curves"])
-    empty = figures.draw("curves", "best", {})
+    empty = by_item.draw("curves", "best", {})
     assert "not run:\naux, 100K samples, 10 epochs" in absent(empty.axes[0])
     assert len(absent(empty.axes[1]).splitlines()) == 5
     assert words(empty) == ["aux", "sparse", "10 epochs (100K left, 1M right)", "chance"]
-    assert absent(figures.draw("headline", "paper", {}).axes[0]) == "not run:\naux\nsparse\nnaive"
+    assert absent(by_item.draw("headline", "paper", {}).axes[0]) == "not run:\naux\nsparse\nnaive"
 
 
 def absent(axes) -> str:
@@ -190,7 +191,7 @@ def absent(axes) -> str:
 
 def test_bad_input_is_one_sentence(drawn, tmp_path: Path, monkeypatch) -> None:
     with pytest.raises(UserError, match="There is no figure 'table9'; choose one of gap, rho"):
-        figures.draw("table9", "paper", {})
+        by_item.draw("table9", "paper", {})
     with pytest.raises(UserError, match=r"does not end in \.png, \.svg or \.pdf"):
         looks.save(drawn["gap"], tmp_path / "gap.jpg")
     (tmp_path / "file").write_text("")
@@ -198,6 +199,6 @@ def test_bad_input_is_one_sentence(drawn, tmp_path: Path, monkeypatch) -> None:
         looks.save(drawn["gap"], tmp_path / "file" / "gap.png", flag="--plots")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(UserError, match=r"pip install 'auxmod\[plot\]'"):
-        figures.draw("configs", "paper", {})
+        by_item.draw("configs", "paper", {})
     with pytest.raises(UserError, match=r"pip install 'auxmod\[plot\]'"):
         looks.check_name(tmp_path / "gap.png")

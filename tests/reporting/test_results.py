@@ -13,7 +13,8 @@ from auxmod.errors import UserError
 from auxmod.experiments import catalogue, recipes, store
 from auxmod.experiments.store import Run, result_row
 from auxmod.files import write_lines
-from auxmod.reporting import results, stored_runs, tables
+from auxmod.reporting import results, tables
+from auxmod.reporting.web import stored_runs
 from tiny import tiny
 
 TREE = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ from auxmod.experiments import recipes, wants
 from auxmod.experiments.store import result_row
 from auxmod.problem import theory
 from auxmod.reporting import published, render, results, tables
-from auxmod.reporting.cells import TITLES, Cell, Table
+from auxmod.reporting.cells import SHAPES, Cell, Table
 
 
 def aux(n: int, q: int, preset: str = "paper", samples: int = 100_000, seed: int = 0):
@@ -55,7 +55,7 @@ def test_a_cell_not_run_has_no_figure_and_no_difference(stored) -> None:
     assert (absent.paper, absent.ours, absent.difference, absent.count) == (99.9, None, None, 0)
     assert all(c.ours is None for c in tables.build("table1b", "best", stored).cells)
     words = render.layout(made)
-    at = words.heads.index(("aux", "ours"))
+    at = words.heads.index(("aux", "ours", "ours"))
     column = {tuple(row[:3]): row[at] for row in words.rows}
     assert column["16", "97", "100K"] == "95.0 ± 2.0 (3)"
     assert column["32", "97", "100K"] == "50.0 (1)"
@@ -85,7 +85,7 @@ def test_every_number_of_the_paper_finds_its_cell(item: str) -> None:
     assert shown == sorted(row.value for row in published.rows() if row.table == item and row.value is not None)
 
 
-@pytest.mark.parametrize("item", [item for item in TITLES if item not in ("gap", "rho", "headline", "beyond")])
+@pytest.mark.parametrize("item", [item for item in SHAPES if item not in ("gap", "rho", "headline", "beyond")])
 def test_at_several_numbers_of_samples_every_cell_has_its_place(item: str) -> None:
     for samples in ((100_000,), (1_000_000,), (1_000_000, 100_000)):
         made = tables.build(item, "paper", {}, samples)
@@ -182,6 +182,14 @@ def test_grids_lie_in_order_and_theory_needs_no_runs() -> None:
     assert cell(tables.build("gap", "paper", {}), n=8, q=17).ours == theory.gap_bound(8, 17)
 
 
+@pytest.mark.parametrize("item", ["redbox", "grid"])
+def test_grids_of_several_sizes_come_one_after_another(item: str) -> None:
+    words = render.layout(tables.build(item, "paper", {}, (1_000_000, 100_000)))
+    sizes = [row[0] for row in words.rows]
+    assert sizes == sorted(sizes)
+    assert set(sizes) == {"100K", "1M"}
+
+
 def test_other_sizes_can_be_asked_for() -> None:
     made = tables.build("table1b", "paper", {}, samples=(5_000,))
     assert {c.facts["samples"] for c in made.cells} == {5_000}
@@ -191,7 +199,7 @@ def test_other_sizes_can_be_asked_for() -> None:
 def test_both_presets_and_all_tables(monkeypatch) -> None:
     both = tables.tables("configs", ["paper", "best"], {})
     assert [table.preset for table in both] == ["paper", "best"]
-    monkeypatch.setattr(tables, "TITLES", {name: TITLES[name] for name in ("table1a", "gap")})
+    monkeypatch.setattr(tables, "SHAPES", {name: SHAPES[name] for name in ("table1a", "gap")})
     every = tables.tables("all", ["paper", "best"], {})
     assert [(table.item, table.preset) for table in every] == [("table1a", "paper"), ("table1a", "best"), ("gap", None)]
 
@@ -204,7 +212,7 @@ def test_an_unknown_table_is_refused() -> None:
 # ---- forms ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("item", [name for name in TITLES if name != "grid"])
+@pytest.mark.parametrize("item", [name for name in SHAPES if name != "grid"])
 def test_every_table_is_written_in_every_form(item: str, stored) -> None:
     made = tables.tables(item, ["paper", "best"] if item == "table1b" else ["paper"], stored)
     cells = [c for table in made for c in table.cells]
@@ -220,6 +228,11 @@ def test_every_table_is_written_in_every_form(item: str, stored) -> None:
     assert tex.count("\\begin{tabular}") == tex.count("\\bottomrule") == len(made)
     for line in tex.splitlines():
         assert "%" not in line.replace("\\%", "") or line.startswith("%")
+
+
+def test_a_word_ends_no_column_of_markdown() -> None:
+    shown = render.markdown_table(["what", "of", "figure"], [["a|b", "", "1"]], words=2)
+    assert shown == "| what | of | figure |\n| --- | --- | ---: |\n| a\\|b |  | 1 |"
 
 
 def test_rows_of_a_latex_table_have_as_many_columns_as_it_says(stored) -> None:
@@ -243,9 +256,19 @@ def test_the_records_have_what_a_reader_needs(stored) -> None:
     assert table["title"].startswith("Table 1b")
 
 
+def test_over_k_and_r_stands_the_figure_alone_and_what_failed() -> None:
+    facts = {"samples": 100_000, "r": 0.1}
+    cells = [
+        Cell(facts=facts | {"k": 2}, ours=26.7, std=1.8, count=2),
+        Cell(facts=facts | {"k": 3}, ours=26.7, std=1.8, count=2, failed=1),
+    ]
+    table = Table(item="redbox", preset="paper", down=("r",), cells=cells)
+    assert render.layout(table).rows == [["0.1", "26.7", "26.7 (2, 1 failed)"]]
+
+
 def test_figures_are_rounded_without_a_minus_before_zero() -> None:
     made = Cell(facts={"n": 1, "method": "aux"}, paper=50.0, ours=49.99, count=1, chance=1.0)
-    table = Table(item="table1a", preset=None, down=("n",), across="method", cells=[made])
+    table = Table(item="table1a", preset=None, down=("n",), cells=[made])
     assert render.layout(table).rows == [["1", "1.0", "50.0", "50.0 (1)", "+0.0"]]
     assert render.amount(100_000) == "100K"
     assert render.amount(10_000_000) == "10M"

@@ -68,7 +68,7 @@ def test_a_new_checkpoint_is_loaded_and_few_are_kept(runs: Path, tmp_path: Path)
     for number in range(6):
         auxmod.load(runs / "angular").save_pretrained(tmp_path / str(number))
         answers.ask(tmp_path / str(number), X)
-    assert len(answers._models) == 4
+    assert answers._load.cache_info().currsize == 4
     (place / "model.safetensors").unlink()
     with pytest.raises(UserError, match="no checkpoint"):
         answers.ask(place, X)

@@ -31,7 +31,7 @@ from auxmod.experiments.recipes import cells
 from auxmod.experiments.store import Results, read_results
 from auxmod.files import parse
 from auxmod.learning import engine
-from auxmod.reporting import report  # noqa: F401
+from auxmod.reporting.web import report  # noqa: F401
 from tiny import flags
 
 SAME = ("model.safetensors", "state.safetensors", "result.json", "metrics.jsonl", "config.json")

@@ -4,7 +4,7 @@ import json
 
 import reliability
 
-from auxmod.reporting.pages import replace_block
+from auxmod.reporting.documents.pages import replace_block
 
 
 def test_the_page_is_what_the_results_give() -> None:

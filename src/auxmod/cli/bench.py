@@ -38,7 +38,8 @@ def bench(
     if out:
         check_free(out, force)
     if plot:
-        from auxmod.reporting import bench_figure, looks
+        from auxmod.reporting.figures import looks
+        from auxmod.reporting.figures.bench import figure
 
         looks.check_name(plot)
         check_free(plot, force, "--plot")
@@ -58,7 +59,7 @@ def bench(
         if out:
             write_named(out, json_bytes(result))
         if plot:
-            looks.save(bench_figure.figure(result), plot, flag="--plot")
+            looks.save(figure(result), plot, flag="--plot")
 
 
 def _show(result: dict[str, Any]) -> None:

@@ -130,8 +130,8 @@ def _next_commands(place: Path, config: RunConfig) -> list[tuple[str, str]]:
 
 def _save_picture(curves: dict[str, list[tuple[float, float]]], place: Path) -> Path | None:
     """Where it can be drawn: the demonstration needs no matplotlib."""
-    from auxmod.reporting import looks
-    from auxmod.reporting.curves import accuracy_figure
+    from auxmod.reporting.figures import looks
+    from auxmod.reporting.figures.curves import accuracy_figure
 
     path = place / "demo.png"
     try:

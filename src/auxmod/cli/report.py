@@ -32,11 +32,12 @@ def report(
 
     Example: auxmod report runs --out report.html
     """
-    from auxmod.reporting import report, results, webpage
+    from auxmod.reporting import results
+    from auxmod.reporting.web import file, report
 
-    webpage.check(out, force)
+    file.check(out, force)
     html, entries = report.page(store or results.default_place(), where)
-    size = webpage.write(html, out)
+    size = file.write(html, out)
     if json:
         return print_json({"page": str(out), "runs": len(entries), "bytes": size})
     console().print(f"written: {out} ({len(entries):,} runs, {size / 1e6:.1f} MB)", markup=False)
@@ -61,10 +62,10 @@ def view(
     run: Path
         The run's directory.
     """
-    from auxmod.reporting import run_page, webpage
+    from auxmod.reporting.web import file, view
 
     require(samples >= 1, f"--samples is {samples}, but must be 1 or more.")
-    webpage.check(out, force)
+    file.check(out, force)
     from auxmod.experiments import catalogue
     from auxmod.experiments.inspection import inspect
     from auxmod.learning.trained import load
@@ -72,7 +73,7 @@ def view(
     model = load(run, device)
     (entry,), _ = catalogue.find(run)
     scores = entry.row.get("scores") or model.evaluate(samples)  # not finished, or failed: as it is now
-    size = webpage.write(run_page.page(entry, scores, inspect(model, samples)), out)
+    size = file.write(view.page(entry, scores, inspect(model, samples)), out)
     if json:
         return print_json({"page": str(out), "run": entry.name, "bytes": size})
     console().print(f"written: {out} ({size / 1e6:.1f} MB)", markup=False)

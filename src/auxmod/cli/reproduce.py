@@ -11,7 +11,6 @@ from cyclopts import Parameter
 
 from auxmod.cli import display
 from auxmod.cli.options import RUN, SWITCH, WHOLE, Device, Force, Json, Quiet, RetryFailed, whole_numbers
-from auxmod.cli.pages import show_tables
 from auxmod.cli.shown import (
     NONE,
     Form,
@@ -28,6 +27,7 @@ from auxmod.cli.shown import (
     presets_of,
 )
 from auxmod.cli.sweep import Common
+from auxmod.cli.tables import show_tables
 from auxmod.errors import require
 from auxmod.files import check_free
 
@@ -72,7 +72,7 @@ def reproduce(
     """
     require(seeds is None or seeds >= 1, f"--seeds is {seeds}, but a cell needs at least 1.")
     from auxmod.reporting import tables
-    from auxmod.reporting.cells import TITLES
+    from auxmod.reporting.cells import SHAPES
     from auxmod.reporting.results import default_place
 
     require(not (out and samples), "--out draws the paper's numbers of samples: leave out --samples, or --out.")
@@ -88,10 +88,10 @@ def reproduce(
     common = Common(device=device, retry_failed=retry_failed, quiet=quiet)
     failed = sum(_run(name, cells, place, common) for name, cells in runs.items())
     stored = _stored(place)
-    if item in (*TITLES, "all"):
+    if item in (*SHAPES, "all"):
         made = tables.tables(item, presets, stored, counts, only.keeper())
         show_tables([each for each in made if each.cells], "json" if json else format)
-    _draw(pictures, kept, stored, as_json=item not in (*TITLES, "all") and (json or format == "json"))
+    _draw(pictures, kept, stored, as_json=item not in (*SHAPES, "all") and (json or format == "json"))
     if failed:
         raise RuntimeError(f"{failed} runs failed: --retry-failed tries them again.")
 

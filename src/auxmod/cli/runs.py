@@ -160,8 +160,8 @@ def compare(
 
 
 def _draw(curves: dict[str, list[tuple[float, float]]], out: Path, force: bool) -> None:
-    from auxmod.reporting import looks
-    from auxmod.reporting.curves import accuracy_figure
+    from auxmod.reporting.figures import looks
+    from auxmod.reporting.figures.curves import accuracy_figure
 
     check_free(out, force)
     looks.check_name(out)

@@ -19,7 +19,7 @@ from auxmod.errors import require
 from auxmod.experiments.choosing import NEAR
 from auxmod.experiments.space import as_setting, parse_space
 from auxmod.experiments.store import Results
-from auxmod.reporting.looks import check_name, save
+from auxmod.reporting.figures.looks import check_name, save
 
 if TYPE_CHECKING:
     from auxmod.experiments.asking import Plan
@@ -111,7 +111,7 @@ def _plan(trials: int | None, budget: float | None, members: int, rungs: str, se
 
 
 def _draw(found: Mapping[str, Any], place: Path) -> None:
-    from auxmod.reporting.search_figures import history_figure, importance_figure
+    from auxmod.reporting.figures.search import history_figure, importance_figure
 
     study = re.sub(r"[^\w.-]+", "-", found["study"])  # in their names: another search's are not drawn over
     save(history_figure(found["trials"]), place / f"history-{study}.png", flag="--plots")

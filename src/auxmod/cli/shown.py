@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from auxmod.cli import display
 from auxmod.cli.options import Force, Json, numbers, whole_numbers
-from auxmod.cli.pages import show_tables
+from auxmod.cli.tables import show_tables
 from auxmod.config import TAUS, Embedding
 from auxmod.errors import require
 from auxmod.files import check_free
@@ -123,7 +123,9 @@ def table(
 
     Example: auxmod table table1b --preset paper --format markdown
     """
+    from auxmod.experiments.recipes import RECIPES
     from auxmod.reporting import tables
+    from auxmod.reporting.render import amount
     from auxmod.reporting.results import read
 
     counts, keep = whole_numbers(samples, "--samples"), (only or Only()).keeper()
@@ -133,8 +135,8 @@ def table(
     require(bool(made), NONE.format(item))
     show_tables(made, "json" if json else format)
     if all(cell.ours is None for each in made for cell in each.cells):
-        several = "100K,1M" if item == "table3" else None  # which its runs have only where that is said
-        asked = {"preset": preset, "samples": samples or several, **vars(only or Only()), "results": results}
+        several = ",".join(map(amount, RECIPES[item].shown)) if item in RECIPES else ""  # not run unless it is said
+        asked = {"preset": preset, "samples": samples or several or None, **vars(only or Only()), "results": results}
         said = "".join(f" --{name} {shlex.quote(str(value))}" for name, value in asked.items() if value is not None)
         told = f"None of these has been run: auxmod reproduce {item}{said} does it."
         display.console(stderr=True).print(told, markup=False, soft_wrap=True)
@@ -164,7 +166,7 @@ def figure(
         check_free(picture.path, force)
     drawn = draw(pictures, read(results))
     if json:
-        return display.print_json(drawn if len(drawn) > 1 else drawn[0])
+        return display.print_json(drawn)
     for each in drawn:
         display.console().print(f"drawn: {each['figure']}", markup=False)
 
@@ -207,8 +209,8 @@ class Picture(NamedTuple):
 def pictures_of(item: str, presets: Sequence[str], out: Path) -> list[Picture]:
     """The figures of an item: one for each preset in which it differs; of `all`, each of them in a directory."""
     from auxmod.experiments.recipes import differs_by_preset
-    from auxmod.reporting.figures import FIGURES
-    from auxmod.reporting.looks import check_name
+    from auxmod.reporting.figures.by_item import FIGURES
+    from auxmod.reporting.figures.looks import check_name
 
     require(item in (*FIGURES, "all"), f"--out draws a figure, but {item} has none; those: {', '.join(FIGURES)}, all.")
     check_name(out / "all.png" if item == "all" else out)
@@ -224,10 +226,10 @@ def pictures_of(item: str, presets: Sequence[str], out: Path) -> list[Picture]:
 def draw(pictures: Sequence[Picture], stored: Index) -> list[dict[str, Any]]:
     """Draw them; what was drawn, in which preset, where."""
     from auxmod.experiments.recipes import differs_by_preset
-    from auxmod.reporting import figures, looks
+    from auxmod.reporting.figures import by_item, looks
 
     drawn = []
     for item, preset, path in pictures:
-        looks.save(figures.draw(item, preset, stored), path)
+        looks.save(by_item.draw(item, preset, stored), path)
         drawn.append({"item": item, "preset": preset if differs_by_preset(item) else None, "figure": str(path)})
     return drawn

@@ -68,11 +68,12 @@ def theory(
 
 
 def _draw(values: dict[str, Any], folder: Path, kind: str) -> list[str]:
-    from auxmod.reporting import looks, theory_figures
+    from auxmod.reporting.figures import looks
+    from auxmod.reporting.figures.theory import figures
 
     multipliers = tuple(row["multiplier"] for row in values["moduli"])
     weights = tuple(row["weight"] for row in values["moduli"])
-    drawn = theory_figures.figures(values["n"], values["q"], multipliers, weights, values["fill"])
+    drawn = figures(values["n"], values["q"], multipliers, weights, values["fill"])
     paths = {name: folder / f"{name}-n{values['n']}-q{values['q']}.{kind}" for name in drawn}
     taken = [str(path) for path in paths.values() if path.exists()]
     require(not taken, f"{', '.join(taken)} exist already: choose another directory for --figures, or remove them.")

@@ -2,34 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from auxmod.experiments.wants import Facts
+
+Item = TypeVar("Item")
+Key = TypeVar("Key")
 
 NEAR = 5.0
 """Points from the paper's figure that still count as agreement."""
 LEVEL = 1.0
 """Points between two methods that are no difference, unless their own seeds differ by more."""
 
-TITLES = {
-    "table1a": "Table 1a: match accuracy (%), token embedding",
-    "table1b": "Table 1b: match accuracy (%), angular embedding",
-    "table2": "Table 2: τ-accuracy (%), angular embedding",
-    "table3": "Table 3: match accuracy (%) over the 24 pairs K = 4..9, r = 0.1..0.4",
-    "configs": "Table 6: match accuracy (%) of 16 configurations, token embedding, N = 8, q = 97",
-    "gap": "Table 4: the bound (1 − 1/q)^N on the gap between sparse training and uniform testing",
-    "rho": "ρ = ((1 − r) + r/K) / (2/3), the expected wraps of aux over those of sparse",
-    "redbox": "Match accuracy (%) over K and r, angular embedding, N = 64, q = 433",
-    "grid": "Match accuracy (%) over K and r",
-    "headline": "Match accuracy (%) of the demo: angular embedding, a small encoder",
-    "beyond": "Past the paper: accuracy (%) at equal samples and steps, each method at its best",
-    "setup": "Match accuracy (%) in what the paper leaves open, on two cells of Table 1",
-    "knobs": "Match accuracy (%) with one stated value changed, on the same two cells",
-    "finalists": "Match accuracy (%) of the configurations nearest to the paper's, on all cells of Table 1",
-    "longer": "Match accuracy (%) by how long the paper may have trained, on all cells of Table 1",
-    "starts": "Match accuracy (%) of four of the 16 configurations in what the paper leaves open",
+
+class Shape(NamedTuple):
+    """What a table is called, how it is laid out, and how its figures are written."""
+
+    title: str
+    down: tuple[str, ...]
+    """The facts that name a row."""
+    across: str = "method"
+    """The fact that names a column."""
+    ours: str = "ours"
+    digits: int = 1
+
+
+SHAPES = {
+    "table1a": Shape("Table 1a: match accuracy (%), token embedding", ("n", "q", "samples")),
+    "table1b": Shape("Table 1b: match accuracy (%), angular embedding", ("n", "q", "samples")),
+    "table2": Shape("Table 2: τ-accuracy (%), angular embedding", ("tau", "n", "q", "samples")),
+    "table3": Shape(
+        "Table 3: match accuracy (%) over the 24 pairs K = 4..9, r = 0.1..0.4",
+        ("embedding", "n", "q", "samples"),
+        across="statistic",
+    ),
+    "configs": Shape(
+        "Table 6: match accuracy (%) of 16 configurations, token embedding, N = 8, q = 97",
+        ("norm", "bias", "init", "dropout"),
+    ),
+    "gap": Shape(
+        "Table 4: the bound (1 − 1/q)^N on the gap between sparse training and uniform testing",
+        ("n",),
+        across="q",
+        ours="exact",
+        digits=4,
+    ),
+    "rho": Shape(
+        "ρ = ((1 − r) + r/K) / (2/3), the expected wraps of aux over those of sparse",
+        ("r",),
+        across="k",
+        ours="ρ",
+        digits=3,
+    ),
+    "redbox": Shape("Match accuracy (%) over K and r, angular embedding, N = 64, q = 433", ("r",), across="k"),
+    "grid": Shape("Match accuracy (%) over K and r", ("embedding", "n", "q", "r"), across="k"),
+    "headline": Shape("Match accuracy (%) of the demo: angular embedding, a small encoder", ("n", "q", "samples")),
+    "beyond": Shape(
+        "Past the paper: accuracy (%) at equal samples and steps, each method at its best",
+        ("embedding", "n", "q", "samples", "tau", "asks"),
+    ),
+    "setup": Shape(
+        "Match accuracy (%) in what the paper leaves open, on two cells of Table 1",
+        ("embedding", "pooling", "final_norm", "init", "clip"),
+    ),
+    "knobs": Shape("Match accuracy (%) with one stated value changed, on the same two cells", ("embedding", "changed")),
+    "finalists": Shape(
+        "Match accuracy (%) of the configurations nearest to the paper's, on all cells of Table 1",
+        ("embedding", "n", "q", "changed"),
+    ),
+    "longer": Shape(
+        "Match accuracy (%) by how long the paper may have trained, on all cells of Table 1",
+        ("embedding", "n", "q", "samples", "setup", "epochs"),
+    ),
+    "starts": Shape(
+        "Match accuracy (%) of four of the 16 configurations in what the paper leaves open",
+        ("pooling", "clip", "init", "dropout"),
+    ),
 }
 """Every table, by the name of its item."""
 NAMES = {
@@ -72,22 +122,24 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Cells, which of their facts name a row, and which a column."""
+    """An item's cells in a preset, None where it is the same in all; and which of their facts name a row."""
 
     item: str
     preset: str | None
     down: tuple[str, ...]
-    across: str
+    """Its shape's, or more where its cells differ in more."""
     cells: Sequence[Cell]
     notes: Sequence[str] = ()
     of: str = ""
     """What is said of all its cells, in its title."""
-    ours: str = "ours"
-    digits: int = 1
+
+    @property
+    def shape(self) -> Shape:
+        return SHAPES[self.item]
 
     @property
     def title(self) -> str:
-        return TITLES[self.item] + self.of + (f", preset {self.preset}" if self.preset else "")
+        return self.shape.title + self.of + (f", preset {self.preset}" if self.preset else "")
 
     def records(self) -> list[Facts]:
         """A flat record a cell."""
@@ -95,7 +147,7 @@ class Table:
 
     def to_dict(self) -> dict[str, Any]:
         head = {"item": self.item, "preset": self.preset, "title": self.title, "notes": list(self.notes)}
-        return head | {"columns": [*self.down, self.across], "rows": self.records()}
+        return head | {"columns": [*self.down, self.shape.across], "rows": self.records()}
 
 
 def side(cell: Cell, other: Cell) -> int | None:
@@ -106,11 +158,16 @@ def side(cell: Cell, other: Cell) -> int | None:
     return 0 if abs(gap) <= width else 1 if gap > 0 else -1
 
 
-def grouped(cells: Iterable[Cell], names: Sequence[str]) -> dict[tuple[Any, ...], list[Cell]]:
+def by_facts(cells: Iterable[Cell], names: Sequence[str]) -> dict[tuple[Any, ...], list[Cell]]:
     """Cells by the values of some facts, in the order in which they come."""
-    groups: dict[tuple[Any, ...], list[Cell]] = {}
-    for cell in cells:
-        groups.setdefault(values(cell, *names), []).append(cell)
+    return grouped(cells, lambda cell: values(cell, *names))
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Any things by what ``key`` says of each, in the order in which they come."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
     return groups
 
 

@@ -6,11 +6,11 @@ import csv
 import io
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from auxmod.reporting.cells import NAMES, Cell, Table, grouped
+from auxmod.reporting.cells import NAMES, Cell, Table, by_facts
 
 Format = Literal["text", "markdown", "latex", "csv", "json"]
 HEADS = {"n": "N", "tau": "τ"}
@@ -20,40 +20,58 @@ ORDER = (
     "mean", "std", "count", "failed", "chance", "difference",
 )  # fmt: skip
 """The columns of a CSV file."""
+ESCAPED = "\\|"
+"""What ends no column of Markdown."""
+
+
+Kind = Literal["label", "chance", "paper", "ours", "difference"]
+
+
+class Head(NamedTuple):
+    """A column's group, its name within it, and what stands beneath."""
+
+    group: str
+    name: str
+    kind: Kind
 
 
 @dataclass(frozen=True)
 class Layout:
     """Words in their places."""
 
-    heads: list[tuple[str, str]]
-    """A column's group, and its name within it."""
+    heads: list[Head]
     rows: list[list[str]]
     cells: list[list[Cell | None]]
     """Behind each word the cell it is of; None behind what a row is."""
-    labels: int
-    """How many columns, from the left, say what a row is."""
+
+    @property
+    def labels(self) -> int:
+        """How many columns, from the left, say what a row is."""
+        return sum(head.kind == "label" for head in self.heads)
 
     @property
     def groups(self) -> list[tuple[str, int]]:
         """Groups of columns side by side, and how wide each is."""
-        return [(name, len(list(run))) for name, run in itertools.groupby(head[0] for head in self.heads)]
+        return [(name, len(list(run))) for name, run in itertools.groupby(head.group for head in self.heads)]
 
 
 def layout(table: Table) -> Layout:
     """A table's cells in rows and columns."""
-    columns = list(dict.fromkeys(cell.facts[table.across] for cell in table.cells))
-    compared = {cell.facts[table.across] for cell in table.cells if cell.paper is not None}
-    guessed = table.across != "k" and any(cell.chance is not None for cell in table.cells)
-    heads = [("", HEADS.get(name, name)) for name in table.down] + [("", "chance")] * guessed
+    columns = list(dict.fromkeys(cell.facts[table.shape.across] for cell in table.cells))
+    compared = {cell.facts[table.shape.across] for cell in table.cells if cell.paper is not None}
+    guessed = table.shape.across != "k" and any(cell.chance is not None for cell in table.cells)
+    heads = [Head("", HEADS.get(name, name), "label") for name in table.down]
+    heads += [Head("", "chance", "chance")] * guessed
     for column in columns:
-        parts = ("paper", table.ours, "Δ") if column in compared else ("" if table.across == "k" else table.ours,)
-        heads += [(_column(table.across, column), part) for part in parts]
+        over, ours = _column(table.shape.across, column), "" if table.shape.across == "k" else table.shape.ours
+        own = Head(over, ours, "ours")
+        beside = Head(over, "paper", "paper"), own, Head(over, "Δ", "difference")
+        heads += beside if column in compared else (own,)
     rows, cells = [], []
-    for key, group in grouped(table.cells, table.down).items():
+    for key, group in by_facts(table.cells, table.down).items():
         row = [_word(name, value) for name, value in zip(table.down, key, strict=True)]
         row += [figure(next(cell.chance for cell in group if cell.chance is not None), 1)] if guessed else []
-        found = {cell.facts[table.across]: cell for cell in group}
+        found = {cell.facts[table.shape.across]: cell for cell in group}
         assert len(found) == len(group), f"{table.item} has two cells in one place: {key}"
         behind: list[Cell | None] = [None] * len(row)
         for column in columns:
@@ -62,14 +80,14 @@ def layout(table: Table) -> Layout:
             behind += [found.get(column)] * len(words)
         rows.append(row)
         cells.append(behind)
-    return Layout(heads, rows, cells, len(table.down))
+    return Layout(heads, rows, cells)
 
 
 def _words(cell: Cell | None, compared: bool, table: Table) -> list[str]:
     """A cell's columns: the paper's, ours, their difference."""
     if cell is None:
         return ["", "", ""] if compared else [""]
-    ours, digits = _ours(cell, table), table.digits
+    ours, digits = _ours(cell, table), table.shape.digits
     return [figure(cell.paper, min(digits, 2)), ours, figure(cell.difference, digits, "+")] if compared else [ours]
 
 
@@ -77,10 +95,10 @@ def _ours(cell: Cell, table: Table) -> str:
     """89.1 ± 0.4 (3): mean, standard deviation, seeds; over K and r and of theory, the figure alone."""
     if cell.ours is None:
         return "failed" if cell.failed else "not run"
-    spread = "" if cell.std is None else f" ± {cell.std:.{table.digits}f}"
-    failed = f", {cell.failed} failed" if cell.failed else ""
-    seeds = f" ({cell.count}{failed})" if failed or table.across == "method" else ""
-    return figure(cell.ours, table.digits) + (spread + seeds if table.across != "statistic" else "")
+    across, failed = table.shape.across, f", {cell.failed} failed" if cell.failed else ""
+    ours = with_spread(cell.ours, cell.std if across == "method" else None, table.shape.digits)
+    counted = across == "method" or (failed and across == "k")
+    return f"{ours} ({cell.count}{failed})" if counted else ours
 
 
 def figure(value: float | None, digits: int, sign: str = "") -> str:
@@ -89,6 +107,11 @@ def figure(value: float | None, digits: int, sign: str = "") -> str:
         return "–"
     shown = round(value, digits) + 0.0  # no minus before a zero
     return f"{shown:{sign}.{digits}f}".replace("-", "−")
+
+
+def with_spread(mean: float | None, std: float | None, digits: int = 1) -> str:
+    """A mean, and the standard deviation about it where there is one."""
+    return figure(mean, digits) + ("" if std is None else f" ± {std:.{digits}f}")
 
 
 def _word(name: str, value: Any) -> str:
@@ -111,16 +134,26 @@ def amount(samples: int) -> str:
     return str(samples)
 
 
+def epochs(count: int) -> str:
+    """So many epochs, in words."""
+    return f"{count} epoch{'s' * (count != 1)}"
+
+
 # ---- for documents ----------------------------------------------------------------------------------------
 
 
 def markdown(table: Table) -> str:
     """A heading, a table, and the notes as a list."""
     page = layout(table)
-    heads = [" ".join(part for part in head if part) for head in page.heads]
-    rules = ["---" if number < page.labels else "--:" for number in range(len(heads))]
-    lines = ["| " + " | ".join(cells) + " |" for cells in (heads, rules, *page.rows)]
-    return "\n".join([f"**{table.title}**", "", *lines, "", *(f"- {note}" for note in table.notes)]).rstrip()
+    shown = markdown_table([" ".join(filter(None, head[:2])) for head in page.heads], page.rows, page.labels)
+    return "\n".join([f"**{table.title}**", "", shown, "", *(f"- {note}" for note in table.notes)]).rstrip()
+
+
+def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
+    """A Markdown table; the first column or columns are words, the others figures."""
+    rule = ["---"] * words + ["---:"] * (len(heads) - words)
+    lines = (heads, rule, *rows)
+    return "\n".join(f"| {' | '.join(cell.replace('|', ESCAPED) for cell in line)} |" for line in lines)
 
 
 def latex(table: Table) -> str:
@@ -131,7 +164,7 @@ def latex(table: Table) -> str:
         top.append(f"\\multicolumn{{{width}}}{{c}}{{{_tex(name)}}}" if name else " & ".join([""] * width))
         rules += [f"\\cmidrule(lr){{{at}-{at + width - 1}}}"] if name and width > 1 else []
         at += width
-    lines = [" & ".join(top), *rules, " & ".join(_tex(head[1]) for head in page.heads), "\\midrule"]
+    lines = [" & ".join(top), *rules, " & ".join(_tex(head.name) for head in page.heads), "\\midrule"]
     lines += [" & ".join(map(_tex, row)) for row in page.rows]
     body = "\n".join(line if line.startswith(("\\cmid", "\\mid")) else f"{line} \\\\" for line in lines)
     columns = "l" * page.labels + "r" * (len(page.heads) - page.labels)

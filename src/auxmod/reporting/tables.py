@@ -20,14 +20,14 @@ from auxmod.experiments.recipes import RECIPES, at_samples, differs_by_preset
 from auxmod.experiments.wants import Facts, Wanted
 from auxmod.problem import theory
 from auxmod.reporting import published, results
-from auxmod.reporting.cells import NAMES, NEAR, TITLES, Cell, Table, grouped, values
+from auxmod.reporting.cells import NAMES, NEAR, SHAPES, Cell, Table, by_facts, grouped, values
 from auxmod.reporting.render import amount
 from auxmod.settings import flatten
 
 SHOWN = ("pooling", "final_norm", "init", "clip", "optimiser", "lr")
 """Settings that the paper leaves open or that a preset changes, said beneath each table where its runs share them."""
-
-
+CONFIGURATIONS = ("configs", "starts")
+"""Tables of the paper's 16 configurations, whose figures are those of its Table 6."""
 Keep = Callable[[Facts], bool]
 
 
@@ -44,7 +44,7 @@ def build(
 
     A run has its τ-accuracy at the `TAUS` alone, and only Table 2 is made of them.
     """
-    require(item in TITLES, f"There is no table {item!r}; choose one of {', '.join(TITLES)}, all.")
+    require(item in SHAPES, f"There is no table {item!r}; choose one of {', '.join(SHAPES)}, all.")
     require(
         not taus or item == "table2", "--tau is for table2 alone, which is made of accuracies within τ: leave it out."
     )
@@ -68,77 +68,58 @@ def tables(
     """A table for each preset, or all of them; what is the same in every preset comes once."""
     return [
         build(name, preset, stored, samples, keep, taus=taus)
-        for name in at_samples(TITLES if item == "all" else (item,), samples)
+        for name in at_samples(SHAPES if item == "all" else (item,), samples)
         for preset in (presets if differs_by_preset(name) else presets[:1])
     ]
 
 
 # ---- tables of runs ---------------------------------------------------------------------------------------
 
-_SHAPES: dict[str, tuple[tuple[str, ...], str]] = {
-    "table1a": (("n", "q", "samples"), "method"),
-    "table1b": (("n", "q", "samples"), "method"),
-    "table2": (("tau", "n", "q", "samples"), "method"),
-    "table3": (("embedding", "n", "q", "samples"), "statistic"),
-    "configs": (("norm", "bias", "init", "dropout"), "method"),
-    "redbox": (("r",), "k"),
-    "grid": (("embedding", "n", "q", "r"), "k"),
-    "headline": (("n", "q", "samples"), "method"),
-    "beyond": (("embedding", "n", "q", "samples", "tau", "asks"), "method"),
-    "setup": (("embedding", "pooling", "final_norm", "init", "clip"), "method"),
-    "knobs": (("embedding", "changed"), "method"),
-    "finalists": (("embedding", "n", "q", "changed"), "method"),
-    "longer": (("embedding", "n", "q", "samples", "setup", "epochs"), "method"),
-    "starts": (("pooling", "clip", "init", "dropout"), "method"),
-}
-"""The facts that name a row, and the one that names a column."""
-
 
 def _of_runs(
     item: str, preset: str, stored: results.Index, samples: Sequence[int], keep: Keep, taus: Sequence[float]
 ) -> Table:
-    if item == "table3" and not samples:
-        samples = (wants.SMALL, wants.LARGE)  # ours is at 100K, the paper's least and mean at 1M
-    asked = list(RECIPES[item](preset, samples))
-    down, across = _SHAPES[item]
+    recipe = RECIPES[item]
+    asked = list(recipe(preset, samples or recipe.shown))
+    shape, down = SHAPES[item], SHAPES[item].down
     kept = [want for want in asked if keep(want.facts)]  # not of Table 3, where a gain is of two methods
     made = _spreads(asked, stored) if item == "table3" else _cells(item, kept, stored, taus)
     cells = [cell for cell in made if keep(cell.facts)]
-    if across == "k":
-        embeddings = list(wants.SIZES)
-        cells.sort(key=lambda cell: (embeddings.index(cell.facts["embedding"]), *values(cell, "n", "q", "r", "k")))
+    if shape.across == "k":
+        embeddings, names = list(wants.SIZES), ("n", "q", "r", "k")
+        cells.sort(key=lambda c: (c.facts["samples"], embeddings.index(c.facts["embedding"]), *values(c, *names)))
     counts = {cell.facts["samples"] for cell in cells}
     if "samples" not in down and len(counts) > 1:
         down = ("samples", *down)
     of = f", {amount(*counts)} samples" if "samples" not in down and counts else ""
-    named, notes = (preset, None) if differs_by_preset(item) else (None, 1)  # what is said of all its runs, they share
-    said = [*_notes(kept, cells, across), *(_renamed(cells) if item == "configs" else ())][:notes]
-    return Table(item=item, preset=named, of=of, down=down, across=across, cells=cells, notes=said)
+    notes = list(_notes(kept, cells, shape.across))
+    if item == "configs":
+        notes += _renamed(cells)
+    if not differs_by_preset(item):  # nor do its runs have a setup of their own to be told
+        return Table(item=item, preset=None, of=of, down=down, cells=cells, notes=notes[:1])
+    return Table(item=item, preset=preset, of=of, down=down, cells=cells, notes=notes)
 
 
 def _cells(item: str, asked: Iterable[Wanted], stored: results.Index, taus: Sequence[float] = ()) -> Iterator[Cell]:
-    best: dict[tuple[Any, ...], list[Cell]] = {}
+    searched, down = list[Cell](), SHAPES[item].down
     first = results.first_seeds(stored)
     for want, tau, asks in _questions(item, asked, taus):
-        facts = _facts(item, want)
-        facts |= {"metric": "match" if tau is None else "tau", "tau": tau}
-        if item == "beyond":
-            facts |= {"asks": asks}
+        facts = _facts(item, want) | {"metric": "match" if tau is None else "tau", "tau": tau}
+        if "asks" in down:
+            facts["asks"] = asks
         if want.variant == "searched":
-            cell = _cell(facts, None, first, want.run, tau, asks)
-            best.setdefault(tuple(facts[name] for name in _SHAPES[item][0]), []).append(cell)
+            searched.append(_cell(facts, None, first, want.run, tau, asks))
         else:
             yield _cell(facts, _paper(item, facts, tau) if asks == 1 else None, stored, want.run, tau, asks)
-    for cells in best.values():
+    for cells in by_facts(searched, down).values():
         yield _best(cells)
 
 
 def _best(cells: Sequence[Cell]) -> Cell:
     """The best of a grid by its test accuracy, which flatters it; of a grid run in part, none."""
-    figures = {cell.ours: cell for cell in cells if cell.ours is not None}
     if any(cell.ours is None for cell in cells):
         return replace(cells[0], ours=None, count=0, failed=sum(cell.failed for cell in cells))
-    return replace(figures[max(figures)], count=len(cells))
+    return replace(max(reversed(cells), key=lambda cell: cell.ours or 0.0), count=len(cells))
 
 
 def _questions(item: str, asked: Iterable[Wanted], taus: Sequence[float]) -> list[tuple[Wanted, float | None, int]]:
@@ -161,24 +142,23 @@ def _case(run: RunConfig) -> tuple[str, tuple[int, int], int]:
 
 
 def _facts(item: str, want: Wanted) -> Facts:
-    run, facts = want.run, want.facts
-    if item in ("knobs", "finalists"):
-        return facts | {"changed": _departure(run)}
-    if item == "longer":
-        return facts | {"setup": want.preset, "epochs": run.training.epochs}
-    own, switches, down = flatten(run), tuple(recipes.SWITCHES), _SHAPES[item][0]
-    more = {"configs": switches, "starts": (*switches, *down), "setup": down}
-    return facts | {name: own[name] for name in more.get(item, ())}
+    """What names a cell, and what else its row is named by; a configuration, by all its switches."""
+    names = (*(recipes.SWITCHES if item in CONFIGURATIONS else ()), *SHAPES[item].down)
+    own = flatten(want.run) | {"setup": want.preset}
+    if "changed" in names:
+        own["changed"] = _departure(want.run)
+    return want.facts | {name: own[name] for name in names if name in own}
 
 
 def _paper(item: str, facts: Facts, tau: float | None) -> float | None:
     """The paper's figure; what is tried past its tables is tried on cells of its Tables 1 and 2."""
-    if item in ("table3", "setup", "knobs", "finalists", "longer", "beyond"):
-        item = published.HALVES[facts["embedding"]] if tau is None else "table2"
-    if item in ("configs", "starts"):
+    if item in CONFIGURATIONS:
         return _of_configuration(facts)
+    if SHAPES[item].across == "k":
+        return None
+    table = published.HALVES[facts["embedding"]] if tau is None else "table2"
     names = ("embedding", "n", "q", "samples", "method")
-    return published.find(item, tau=tau, **{name: facts[name] for name in names})
+    return published.find(table, tau=tau, **{name: facts[name] for name in names})
 
 
 def exchanged(cells: Iterable[Cell], switch: str) -> list[Cell]:
@@ -220,7 +200,7 @@ def _notes(asked: Sequence[Wanted], cells: Sequence[Cell], across: str) -> Itera
     yield f"{done} of {len(cells)} cells run. Ours: {over.get(across, 'mean ± standard deviation (seeds)')}."
     yield from _settings(asked)
     compared = [cell for cell in cells if cell.difference is not None and cell.facts["metric"] != "gain"]
-    for (method, samples), group in grouped(compared, ("method", "samples")).items():
+    for (method, samples), group in by_facts(compared, ("method", "samples")).items():
         near, below = sum(c.beside_paper() == 0 for c in group), sum((c.difference or 0.0) < -1 for c in group)
         yield (
             f"{NAMES[method]} with {samples:,} samples: {near} of {len(group)} within {NEAR:g} points of the paper's, "
@@ -231,7 +211,7 @@ def _notes(asked: Sequence[Wanted], cells: Sequence[Cell], across: str) -> Itera
 def _renamed(cells: Sequence[Cell]) -> Iterator[str]:
     """How near the 16 configurations are if the paper's two names of initial weights changed places."""
     compared = [cell for cell in exchanged(cells, "init") if cell.difference is not None]
-    for (method,), group in grouped(compared, ["method"]).items():
+    for (method,), group in by_facts(compared, ["method"]).items():
         near = sum(cell.beside_paper() == 0 for cell in group)
         yield (
             f"{NAMES[method]}, if the paper's two names of initial weights are taken for each other: {near} of "
@@ -244,11 +224,10 @@ def _settings(asked: Sequence[Wanted]) -> Iterator[str]:
     firsts: dict[RunConfig, Wanted] = {}
     for want in asked:
         firsts.setdefault(want.run, want)
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for want in firsts.values():
-        groups.setdefault((want.variant, want.run.model.embedding), []).append(flatten(want.run))
+    groups = grouped(firsts.values(), lambda want: (want.variant, want.run.model.embedding))
     several = len({embedding for _, embedding in groups}) > 1
-    for (variant, embedding), runs in groups.items():
+    for (variant, embedding), group in groups.items():
+        runs = [flatten(want.run) for want in group]
         own = runs[0]
         names = [*SHOWN, *(["draw"] if len(own["moduli"]) > 1 else []), *(n for n in ("alpha", "lift") if own[n])]
         shared = [name for name in names if len({run[name] for run in runs}) == 1]
@@ -260,15 +239,12 @@ def _settings(asked: Sequence[Wanted]) -> Iterator[str]:
 
 
 def _spreads(asked: Iterable[Wanted], stored: results.Index) -> Iterator[Cell]:
-    names, groups = _SHAPES["table3"][0], dict[tuple[Any, ...], list[Wanted]]()
-    for want in asked:
-        facts = _facts("table3", want)
-        groups.setdefault(tuple(facts[name] for name in names), []).append(want)
-    for key, group in groups.items():
-        yield from _spread(dict(zip(names, key, strict=True)), group, stored)
+    names, first = SHAPES["table3"].down, results.first_seeds(stored)
+    for key, group in grouped(asked, lambda want: tuple(want.facts[name] for name in names)).items():
+        yield from _spread(dict(zip(names, key, strict=True)), group, first)
 
 
-def _spread(setting: Facts, group: Sequence[Wanted], stored: results.Index) -> Iterator[Cell]:
+def _spread(setting: Facts, group: Sequence[Wanted], first: results.Index) -> Iterator[Cell]:
     """The baseline; least, mean and greatest accuracy over all the pairs; and the mean's gain over the baseline.
 
     All of them of the first seed. Of a grid that was run in part, the spread would mislead: it counts as
@@ -276,7 +252,6 @@ def _spread(setting: Facts, group: Sequence[Wanted], stored: results.Index) -> I
     """
     (baseline,) = (want.run for want in group if want.variant == "sparse")
     facts = setting | {"method": "sparse", "metric": "match"}
-    first = results.first_seeds(stored)
     base = _cell(facts | {"statistic": "sparse"}, _of_table3(facts), first, baseline)
     yield base
     pairs = [results.collect(first, want.run) for want in group if want.variant == "aux"]
@@ -310,10 +285,10 @@ def _gap() -> Table:
         for n, line in published.GAP.items()
         for q, value in line.items()
     ]
-    return Table(item="gap", preset=None, down=("n",), across="q", cells=cells, ours="exact", digits=4)
+    return Table(item="gap", preset=None, down=SHAPES["gap"].down, cells=cells)
 
 
 def _rho() -> Table:
     pairs = sorted(recipes.HEATMAP, key=lambda pair: (pair[1], pair[0]))
     cells = [Cell(facts={"k": k, "r": r, "metric": "rho"}, ours=theory.rho((1, k), (1 - r, r))) for k, r in pairs]
-    return Table(item="rho", preset=None, down=("r",), across="k", cells=cells, ours="ρ", digits=3)
+    return Table(item="rho", preset=None, down=SHAPES["rho"].down, cells=cells)

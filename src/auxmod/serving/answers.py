@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 from pathlib import Path
@@ -29,7 +30,7 @@ class Answers:
     """Models by their directories, loaded when asked and again when a run has saved a new checkpoint."""
 
     def __init__(self) -> None:
-        self._models: dict[tuple[Path, int], TrainedModel] = {}
+        self._load = functools.lru_cache(KEPT)(_load)
         self._one_at_a_time = threading.Lock()
 
     def ask(self, directory: Path, x: list[int]) -> dict[str, Any]:
@@ -37,23 +38,18 @@ class Answers:
         if not self._one_at_a_time.acquire(timeout=PATIENCE):
             raise RefusedError(503, "Others are asking too: try again in a moment.")
         try:
-            return answer(self._model(directory), x)
+            weights = directory / MODEL
+            require(weights.is_file(), f"There is no checkpoint in {directory} any more.")
+            return answer(self._load(directory, weights.stat().st_mtime_ns), x)
         finally:
             self._one_at_a_time.release()
 
-    def _model(self, directory: Path) -> TrainedModel:
-        import torch
 
-        from auxmod.learning.trained import load
+def _load(directory: Path, _: int) -> TrainedModel:
+    """The model of a directory, as it was saved at this time."""
+    from auxmod.learning.trained import load
 
-        torch.set_num_threads(1)  # a row needs no more, and a run may be going beside
-        weights = directory / MODEL
-        require(weights.is_file(), f"There is no checkpoint in {directory} any more.")
-        key = (directory, weights.stat().st_mtime_ns)
-        model = self._models.pop(key, None) or load(directory, "cpu")
-        others = [(each, kept) for each, kept in self._models.items() if each[0] != directory]
-        self._models = dict([*others, (key, model)][-KEPT:])
-        return model
+    return load(directory, "cpu")
 
 
 def answer(model: TrainedModel, x: list[int]) -> dict[str, Any]:
@@ -62,6 +58,7 @@ def answer(model: TrainedModel, x: list[int]) -> dict[str, Any]:
 
     from auxmod.problem.rows import check_rows
 
+    torch.set_num_threads(1)  # a row needs no more, and a run may be going beside
     problem = model.config.problem
     rows, q, total = check_rows([x], problem), problem.q, sum(x)
     value = float(model.values(rows)[0])

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from auxmod.reporting.errata import propositions, tables
 from auxmod.reporting.errata.finding import Finding
+from auxmod.reporting.render import markdown_table
 
 __all__ = ["COMMAND", "TITLES", "Finding", "findings", "markdown"]
 
@@ -34,13 +35,6 @@ def markdown(rows: Sequence[Finding]) -> str:
 
 
 def _table(title: str, rows: Sequence[Finding]) -> str:
-    lines = [
-        f"**{title}** ({len(rows)})",
-        "",
-        "| # | where | the paper says | printed | computed |",
-        "|---|---|---|---|---|",
-    ]
-    for number, row in enumerate(rows, start=1):
-        cells = (str(number), row.where, row.claim, row.printed, row.computed)
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines)
+    heads = ("#", "where", "the paper says", "printed", "computed")
+    cells = ((str(at), row.where, row.claim, row.printed, row.computed) for at, row in enumerate(rows, start=1))
+    return f"**{title}** ({len(rows)})\n\n{markdown_table(heads, cells, len(heads))}"

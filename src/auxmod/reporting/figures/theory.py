@@ -17,7 +17,8 @@ from auxmod.errors import require
 from auxmod.experiments.recipes import KS, RS
 from auxmod.problem import laws, theory
 from auxmod.reporting import published
-from auxmod.reporting.looks import COLOURS, FAINT, INK, blank, clean, halo
+from auxmod.reporting.figures.looks import COLOURS, FAINT, INK, blank, clean, colour_bar, halo
+from auxmod.reporting.figures.over_pairs import over_pairs
 from auxmod.settings import resolve_method
 
 if TYPE_CHECKING:
@@ -111,9 +112,7 @@ def rho_figure(n: int, q: int, fill: Fill = "zero") -> Figure:
     right.set_title(f"exact: floors kept, N = {n}, q = {q}")
     image = _heatmap(left, printed, [(k, (1 / 3) / (1 - 1 / k)) for k in np.linspace(1.5, 10.5, 200)])
     _heatmap(right, exact, [(k, _even_r(n, q, k, fill)) for k in KS])
-    bar = figure.colorbar(image, ax=[left, right], shrink=0.85, pad=0.02)
-    bar.set_label("expected wraps, aux over sparse", color=INK)
-    bar.outline.set_visible(False)
+    colour_bar(figure, image, "expected wraps, aux over sparse", shrink=0.85, pad=0.02)
     return figure
 
 
@@ -126,20 +125,17 @@ def _even_r(n: int, q: int, k: int, fill: Fill) -> float:
 def _heatmap(axes: Axes, values: Any, contour: Sequence[tuple[float, float]]) -> Any:
     from matplotlib.colors import TwoSlopeNorm
 
-    grid = np.array(values, dtype=float)
-    norm = TwoSlopeNorm(vcenter=1.0, vmin=0.2, vmax=1.8)
-    image = axes.imshow(grid, origin="lower", cmap="RdBu_r", norm=norm, extent=(1.5, 10.5, 0.05, 0.95), aspect="auto")
-    for (row, column), value in np.ndenumerate(grid):
-        shade = "white" if abs(value - 1) > 0.5 else INK
-        at = (column + 2, (row + 1) / 10)
-        look: dict[str, Any] = {"color": shade, "path_effects": halo(3, image.to_rgba(value)), "zorder": 3}
-        axes.text(*at, f"{value + 1e-9:.2f}", ha="center", va="center", fontsize=7.5, **look)  # halves go up
+    def word(value: float, image: Any) -> tuple[str, dict[str, Any]]:
+        look = {"color": "white" if abs(value - 1) > 0.5 else INK, "path_effects": halo(3, image.to_rgba(value))}
+        return f"{value + 1e-9:.2f}", look | {"fontsize": 7.5}  # halves go up
+
+    grid, norm = np.array(values, dtype=float), TwoSlopeNorm(vcenter=1.0, vmin=0.2, vmax=1.8)
+    image = over_pairs(axes, grid, word, cmap="RdBu_r", norm=norm)
     axes.plot(*zip(*contour, strict=True), color="#f59f00", linewidth=2.6)
     box = {"facecolor": "#f59f00", "edgecolor": "none", "boxstyle": "round,pad=0.2"}
     axes.text(9, 0.45, "ρ = 1", ha="center", va="center", color="white", fontsize=8, fontweight="bold", bbox=box)
-    axes.set(xlim=(1.5, 10.5), ylim=(0.05, 0.95), xlabel="K", xticks=KS, yticks=RS)
+    axes.set_xlabel("K")
     clean(axes, grid=False)
-    axes.spines[:].set_visible(False)
     return image
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from auxmod.experiments import presets, recipes, wants
+from auxmod.experiments import presets
 from auxmod.experiments.recipes import KS, RS
 from auxmod.problem import theory
-from auxmod.reporting import results
-from auxmod.reporting.looks import INK, blank, gaps, halo
+from auxmod.reporting import results, tables
+from auxmod.reporting.cells import by_facts
+from auxmod.reporting.figures.looks import INK, blank, colour_bar, gaps, halo, legend_below
+from auxmod.reporting.figures.over_pairs import over_pairs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +34,7 @@ def grid_figure(preset: str, stored: results.Index) -> Figure:
     """Nine settings of each embedding (the paper's Figures 4 and 5)."""
     figure = blank(17.2, 8.8)
     places = figure.add_gridspec(3, 7, width_ratios=[1, 1, 1, 0.06, 1, 1, 1])
-    found = accuracies(preset, stored, wants.SIZES)
+    found = accuracies("grid", preset, stored)
     image: Any = None
     for number, ((embedding, size), grid) in enumerate(found.items()):
         half, (row, column) = number // 9, divmod(number % 9, 3)
@@ -52,26 +54,22 @@ def redbox_figure(preset: str, stored: results.Index) -> Figure:
     """Angular, N=64, q=433, with the box (the paper's Figure 3)."""
     figure = blank(6.6, 5.6)
     axes = figure.subplots()
-    size = (64, 433)
-    found = accuracies(preset, stored, {"angular": (size,)})["angular", size]
-    image = heatmap(axes, found, fontsize=9, chosen=presets.PAPER_CHOICE["angular"][size])
-    axes.set_title(f"angular embedding, N = {size[0]}, q = {size[1]}", fontsize=11, fontweight="bold", color=INK)
+    (((embedding, size), found),) = accuracies("redbox", preset, stored).items()
+    image = heatmap(axes, found, fontsize=9, chosen=presets.PAPER_CHOICE[embedding][size])
+    axes.set_title(f"{embedding} embedding, N = {size[0]}, q = {size[1]}", fontsize=11, fontweight="bold", color=INK)
     axes.set(xlabel="K", ylabel="r, the weight of Kq")
     _scale(figure, image, [found], preset)
     return figure
 
 
-def accuracies(
-    preset: str, stored: results.Index, sizes: Mapping[str, Sequence[tuple[int, int]]]
-) -> dict[tuple[str, tuple[int, int]], Grid]:
+def accuracies(item: str, preset: str, stored: results.Index) -> dict[tuple[str, tuple[int, int]], Grid]:
     """Each setting's mean accuracy in percent, r down and K across; nan where it was not run, −inf where it failed."""
-    grids = {(embedding, size): np.full((len(RS), len(KS)), np.nan) for embedding in sizes for size in sizes[embedding]}
-    for want in recipes.grid(preset, sizes=sizes):
-        run, found = want.run, results.collect(stored, want.run)
-        if found:
-            k, r = run.method.k or 0, run.method.r or 0.0
-            grid = grids[run.model.embedding, (run.problem.n, run.problem.q)]
-            grid[RS.index(r), KS.index(k)] = -np.inf if found.mean is None else found.mean
+    grids = {}
+    for (embedding, n, q), cells in by_facts(tables.build(item, preset, stored).cells, ("embedding", "n", "q")).items():
+        grids[embedding, (n, q)] = grid = np.full((len(RS), len(KS)), np.nan)
+        for cell in cells:
+            absent = -np.inf if cell.failed else np.nan
+            grid[RS.index(cell.facts["r"]), KS.index(cell.facts["k"])] = absent if cell.ours is None else cell.ours
     return grids
 
 
@@ -81,20 +79,16 @@ def heatmap(axes: Axes, grid: Grid, *, fontsize: float, chosen: tuple[int, float
     from matplotlib.patches import Rectangle
 
     large = fontsize > 8
-    style: dict[str, Any] = {"origin": "lower", "aspect": "auto", "extent": (1.5, 10.5, 0.05, 0.95)}
-    image = axes.imshow(np.ma.masked_invalid(grid), cmap="viridis", norm=Normalize(0, 100), **style)
-    for (row, column), value in np.ndenumerate(grid):
-        k, r = KS[column], RS[row]
-        if not np.isfinite(value):
-            axes.add_patch(Rectangle((k - 0.5, r - 0.05), 1, 0.1, **HATCHED))
-            continue
-        ink = INK if value > 60 else "white"
-        axes.text(k, r, f"{value:.{int(large)}f}", ha="center", va="center", fontsize=fontsize, color=ink)
+
+    def word(value: float, _: Any) -> tuple[str, dict[str, Any]]:
+        return f"{value:.{int(large)}f}", {"fontsize": fontsize, "color": INK if value > 60 else "white"}
+
+    image = over_pairs(axes, grid, word, cmap="viridis", norm=Normalize(0, 100))
+    for row, column in np.argwhere(~np.isfinite(grid)):
+        axes.add_patch(Rectangle((KS[column] - 0.5, RS[row] - 0.05), 1, 0.1, **HATCHED))
     axes.plot(*_outline(), color=RED, linewidth=1.9 if large else 1.4, solid_capstyle="projecting", clip_on=False)
     axes.plot(*chosen, markersize=27 if large else 15, clip_on=False, path_effects=halo(2.8, INK), **CHOICE)
-    axes.set(xlim=(1.5, 10.5), ylim=(0.05, 0.95), xticks=KS, yticks=RS)
     axes.tick_params(length=0, labelsize=max(6.5, fontsize), colors=INK)
-    axes.spines[:].set_visible(False)
     return image
 
 
@@ -123,9 +117,7 @@ def _scale(figure: Figure, image: Any, grids: Sequence[Grid], preset: str) -> No
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    bar = figure.colorbar(image, ax=figure.axes, pad=0.015, aspect=30)
-    bar.set_label(f"match accuracy (%), 100K samples, preset {preset}", color=INK)
-    bar.outline.set_visible(False)
+    colour_bar(figure, image, f"match accuracy (%), 100K samples, preset {preset}", pad=0.015, aspect=30)
     marks: list[Any] = [
         Line2D([], [], color=RED, linewidth=1.9, label="0.8 ≤ ρ ≤ 1.2"),
         Line2D([], [], markersize=9, label="the paper's choice", path_effects=halo(2.8, INK), **CHOICE),
@@ -133,4 +125,4 @@ def _scale(figure: Figure, image: Any, grids: Sequence[Grid], preset: str) -> No
     values = np.stack(grids)
     missing = gaps(int(np.isnan(values).sum()), int(np.isinf(values).sum()), values.size)
     marks += [Patch(**HATCHED, label=missing)] if missing else []
-    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False, labelcolor=INK)
+    legend_below(figure, marks)

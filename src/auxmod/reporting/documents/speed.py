@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from auxmod.files import read_lines
-from auxmod.reporting import bench_figure
-from auxmod.reporting.blocks import markdown
+from auxmod.reporting.cells import grouped
+from auxmod.reporting.figures.bench import COSTS, costs
+from auxmod.reporting.render import markdown_table, with_spread
 
 BENCH = "bench-h200"
 """The benchmark behind the pages, and its picture."""
@@ -19,7 +20,7 @@ def speed(results: Path) -> str:
     """What a training step costs, from `auxmod bench`."""
     bench = json.loads((results / f"{BENCH}.json").read_text())
     made, evaluation = bench["provenance"], bench["evaluation"]
-    rows = ([*row[:3], f"**{row[3]}**", *row[4:]] for row in bench_figure.costs(bench))
+    rows = ([*row[:3], f"**{row[3]}**", *row[4:]] for row in costs(bench))
     (precision, rate), *_ = bench["matrix_tflops"].items()
     longest = max(row["prepare_seconds"] for row in bench["rows"])
     note = (
@@ -28,7 +29,7 @@ def speed(results: Path) -> str:
         f"took {longest:.0f} s at most, once a shape; evaluating a million samples at N = {evaluation['n']} takes "
         f"{evaluation['seconds_per_million']:.1f} s."
     )
-    return f"{markdown(bench_figure.COSTS, rows)}\n\n{note}\n\n{_methods(results / 'bench-methods-h200.json')}"
+    return f"{markdown_table(COSTS, rows)}\n\n{note}\n\n{_methods(results / 'bench-methods-h200.json')}"
 
 
 def _methods(path: Path) -> str:
@@ -44,29 +45,32 @@ def _methods(path: Path) -> str:
 
 def precision(results: Path) -> str:
     """Accuracy of each precision over seeds, from a sweep."""
-    groups: dict[tuple[int, int, str], list[Any]] = {}
-    for row in read_lines(results / "precision-h200.jsonl"):
+
+    def case(row: dict[str, Any]) -> tuple[int, int, str]:
         config = row["config"]
-        key = config["problem"]["n"], config["problem"]["q"], config["training"]["precision"]
-        groups.setdefault(key, []).append(row["scores"])
-    matches = {key: [100 * scores["match"] for scores in group] for key, group in groups.items()}
+        return config["problem"]["n"], config["problem"]["q"], config["training"]["precision"]
+
+    every = read_lines(results / "precision-h200.jsonl")
+    groups = grouped(every, case)
+    matches = {key: [100 * row["scores"]["match"] for row in group] for key, group in groups.items()}
     columns = ("case", "precision", "match accuracy (%)", "seeds", "less than fp32", "chance (%)")
     rows = (
         (
             f"N = {n}, q = {q}",
             name,
-            f"{statistics.fmean(values):.1f} ± {statistics.stdev(values):.1f}",
+            with_spread(statistics.fmean(values), statistics.stdev(values)),
             str(len(values)),
             f"{statistics.fmean(matches[n, q, 'fp32']) - statistics.fmean(values):.2f}",
-            f"{100 * groups[n, q, name][0]['chance']:.1f}",
+            f"{100 * groups[n, q, name][0]['scores']['chance']:.1f}",
         )
         for (n, q, name), values in matches.items()
     )
-    made = row["provenance"]
+    last = every[-1]
+    made, config = last["provenance"], last["config"]
     setting = f"{config['training']['samples']:,} samples, {config['training']['epochs']} epochs, "
     setting += f"{config['model']['pooling']} pooling, init {config['model']['init']}, lr {config['training']['lr']:g}"
-    note = f"`aux`, {setting}; {row['scores']['samples']:,} test inputs; {made['device']}, commit `{made['commit']}`."
-    return f"{markdown(columns, rows)}\n\n{note} The spread is over seeds, which the precisions share."
+    note = f"`aux`, {setting}; {last['scores']['samples']:,} test inputs; {made['device']}, commit `{made['commit']}`."
+    return f"{markdown_table(columns, rows)}\n\n{note} The spread is over seeds, which the precisions share."
 
 
 def log(results: Path) -> str:
@@ -82,4 +86,4 @@ def log(results: Path) -> str:
         )
         for row in read_lines(results / "speed-log.jsonl")
     )
-    return markdown(("tried", "measured", "before", "after", "", "why"), rows)
+    return markdown_table(("tried", "measured", "before", "after", "", "why"), rows)

@@ -13,8 +13,8 @@ from auxmod.errors import UserError
 from auxmod.experiments import recipes
 from auxmod.experiments.store import result_row
 from auxmod.files import write_lines
-from auxmod.reporting import pages, performance, research
-from auxmod.reporting.pages import replace_block
+from auxmod.reporting.documents import pages, past_the_paper, speed
+from auxmod.reporting.documents.pages import replace_block
 from tiny import tiny
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,7 @@ def test_a_changed_result_makes_a_picture_stale(tmp_path, monkeypatch):
     assert pages.stale(tmp_path) == []
 
 
-def past_the_paper(place: Path, methods: tuple[str, ...]) -> list[dict[str, Any]]:
+def trained_past_the_paper(place: Path, methods: tuple[str, ...]) -> list[dict[str, Any]]:
     """A row for each run, and one without more weight for rare sums for each of `auto`; not yet written."""
     (place / "trials").mkdir()
     rows = []
@@ -74,7 +74,7 @@ def write(place: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def test_errors_are_counted_by_how_rare_a_sum_is(tmp_path):
-    rows = past_the_paper(tmp_path, ("auto", "aux", "sparse"))
+    rows = trained_past_the_paper(tmp_path, ("auto", "aux", "sparse"))
     for row in rows:
         n, seed = row["config"]["problem"]["n"], row["config"]["seed"]
         usual, rare = {32: (15, 24)}.get(n, (31, 42))  # 0.3 deviations from the mean, and more than 3
@@ -85,7 +85,7 @@ def test_errors_are_counted_by_how_rare_a_sum_is(tmp_path):
         for bucket in {32: (13, 12)}.get(n, (35, 37)):  # 1.5 and 2.1; 1.5 and 2.4
             row["scores"]["by_wraps"].append({"bucket": bucket, "samples": 50, "correct": 25})
     write(tmp_path, rows)
-    lines = research.by_rarity(tmp_path).splitlines()[2:6]
+    lines = past_the_paper.by_rarity(tmp_path).splitlines()[2:6]
     assert lines[0] == "| less than 1 | 45.0 |" + " 90.0 | 90.0 | 80.0 | 90.0 |" * 2
     assert lines[1] == "| 1 to 2 | 25.0 |" + " 50.0 |" * 8
     assert lines[2] == "| 2 to 3 | 25.0 |" + " 50.0 |" * 8
@@ -93,14 +93,14 @@ def test_errors_are_counted_by_how_rare_a_sum_is(tmp_path):
 
 
 def test_more_weight_for_rare_sums_stands_beside_none_in_every_case(tmp_path):
-    rows = past_the_paper(tmp_path, ("auto", "aux"))
+    rows = trained_past_the_paper(tmp_path, ("auto", "aux"))
     for row in rows:
         new, seed = "tag" not in row, row["config"]["seed"]
         row["scores"]["tau"] |= {"0.01": 0.7 if new else 0.4, "0.05": 0.99 if not new else 0.999 if seed else 0.996}
     failed = {name: value for name, value in rows[0].items() if name != "scores"} | {"failed": "It diverged."}
     other = [row | {"tag": "auto, tails 1.5 at q too, seed 0", "scores": {}} for row in rows[:1]]
     write(tmp_path, [row for row in rows[1:] if row["config"]["seed"] or "tag" in row] + rows[:1] + [failed] + other)
-    lines = research.tails(tmp_path).splitlines()
+    lines = past_the_paper.tails(tmp_path).splitlines()
     few = "1.00 ± 0.00 | 0.20 ± 0.17 | 3 |"
     assert lines[2] == f"| angular, N = 128, q = 974269 | τ = 0.01 | 40.0 ± 0.0 | 70.0 ± 0.0 | {few}"
     figures = "| match | 25.0 ± 0.0 | 50.0 ± 0.0 | 1.00 ± 0.00 | 0.10 ± 0.00 | 3, 2 |"
@@ -124,7 +124,7 @@ def test_a_document_without_the_block_is_refused():
 def test_each_precision_has_the_chance_of_its_own_q(tmp_path):
     rows = [made_up.row(tiny(q=q, seed=seed, precision="fp32")) for q in (7, 97) for seed in (0, 1)]
     write_lines(tmp_path / "precision-h200.jsonl", [row | {"provenance": {"device": "", "commit": ""}} for row in rows])
-    assert [line.split(" | ")[-1] for line in performance.precision(tmp_path).splitlines()[2:4]] == ["14.3 |", "1.0 |"]
+    assert [line.split(" | ")[-1] for line in speed.precision(tmp_path).splitlines()[2:4]] == ["14.3 |", "1.0 |"]
 
 
 def test_past_the_paper_says_how_many_seeds_there_are_and_how_many_failed(tmp_path):
@@ -139,9 +139,9 @@ def test_past_the_paper_says_how_many_seeds_there_are_and_how_many_failed(tmp_pa
         rows += [result_row(run, None, {}, failed="It diverged.") for run in runs[3 - failed :]]
     made = {"commit": "c", "device": "d", "precision": "p"}
     write_lines(tmp_path / "beyond.jsonl", [row | {"provenance": made} for row in rows])
-    (line,) = (line for line in research.beyond(tmp_path).splitlines() if "N = 64" in line)
+    (line,) = (line for line in past_the_paper.beyond(tmp_path).splitlines() if "N = 64" in line)
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert cells[0] == "angular, N = 64, q = 433, 100,000 samples, 10 epochs"
     assert cells[4:] == ["– / – (0, 3 failed)", "50.0 / 75.0 (1, 2 failed)", "", "50.0 ± 0.0 / 75.0 ± 0.0 (3)"]
-    (other,) = (line for line in research.beyond(tmp_path).splitlines() if "N = 20" in line)
+    (other,) = (line for line in past_the_paper.beyond(tmp_path).splitlines() if "N = 20" in line)
     assert other.count("not run") == 4

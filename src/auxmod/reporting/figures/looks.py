@@ -6,6 +6,7 @@ matplotlib's object interface only, imported late: no global state, and a senten
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,18 @@ def clean(axes: Axes, grid: bool = True) -> None:
     if grid:
         axes.grid(axis="y", color=PALE, linewidth=0.7)
         axes.set_axisbelow(True)
+
+
+def colour_bar(figure: Figure, image: Any, label: str, **place: Any) -> None:
+    """The one scale of all the figure's heatmaps."""
+    bar = figure.colorbar(image, ax=figure.axes, **place)
+    bar.set_label(label, color=INK)
+    bar.outline.set_visible(False)
+
+
+def legend_below(figure: Figure, marks: Sequence[Any]) -> None:
+    """What the marks mean, in one line beneath all panels."""
+    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False, labelcolor=INK)
 
 
 def halo(width: float, colour: Any) -> list[Any]:

@@ -73,18 +73,16 @@ preference.addEventListener("change", () => setScheme(null));
 addEventListener("beforeprint", () => { [...waiting.keys()].forEach(drawWaiting); recolour("#1f2328"); });
 addEventListener("afterprint", () => recolour(ink()));
 
-// ---- the runs: packed by column, unpacked one at a time ----
+// ---- the runs, each by its place in the list ----
 
 const runs = data.runs;
-const count = runs.curves.length;
-const record = (part, at) =>
-  Object.fromEntries(Object.entries(runs[part]).map(([name, column]) => [name, column.values[column.at[at]]]));
+const count = runs.settings.length;
 const percent = (share) => (share == null ? "–" : `${(100 * share).toFixed(1)} %`);
 const shown = (value) => Array.isArray(value) ? value.map(shown).join(", ") || "–"
   : typeof value === "number" ? String(Number(value.toPrecision(6))) : value === "" ? "–" : String(value);
 const pair = (s) => s.method + (s.k == null ? "" : ` K = ${s.k}, r = ${shown(s.r)}`);
 function describe(at) {
-  const s = record("settings", at);
+  const s = runs.settings[at];
   return `${pair(s)} · ${s.embedding} · N = ${s.n}, q = ${s.q} · ${s.samples.toLocaleString("en")} samples · seed ${s.seed}`;
 }
 const named = (s, name) => // what the method's name says already
@@ -95,10 +93,10 @@ function varied(settings) { // the settings that differ, unless the method's nam
     && new Set(settings.map((s) => JSON.stringify([s.method, s[name]]))).size > methods);
 }
 function labels(chosen) { // what tells them apart
-  const settings = chosen.map((at) => record("settings", at)), names = varied(settings);
+  const settings = chosen.map((at) => runs.settings[at]), names = varied(settings);
   const paired = new Set(settings.map(pair)).size > 1;
   const made = settings.map((s) => [...(paired ? [pair(s)] : []), ...names.map((name) => `${name} ${shown(s[name])}`)].join(", "));
-  return chosen.map((at, i) => (made[i] && made.indexOf(made[i]) === made.lastIndexOf(made[i]) ? made[i] : record("run", at).name));
+  return chosen.map((at, i) => (made[i] && made.indexOf(made[i]) === made.lastIndexOf(made[i]) ? made[i] : runs.run[at].name));
 }
 
 const chosen = new Set(data.chosen);
@@ -111,7 +109,7 @@ function drawChosen() {
     mark.style.borderTop = `3px ${dash(i)[1]} ${colour(i)}`;
     return make("li", {}, mark, name);
   }));
-  const chance = [...new Set(all.map((at) => record("figures", at).chance))].filter((share) => share != null)
+  const chance = [...new Set(all.map((at) => runs.figures[at].chance))].filter((share) => share != null)
     .map((share) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: 100 * share, y1: 100 * share, line: { color: "#8b949e", width: 1, dash: "dot" } }));
   const place = (id, traces, title) => {
     const room = byId(id), bare = !traces.some((trace) => trace.x.length);
@@ -141,8 +139,8 @@ function facts(title, values, write = shown) {
 }
 const figure = (value, name) => (name === "test inputs" ? value.toLocaleString("en") : percent(value));
 const everything = (at) => make("div", { class: "columns" },
-  make("div", {}, facts("Run", record("run", at)), facts("Figures", record("figures", at), figure), facts("Where it was made", record("made", at))),
-  make("div", {}, facts("Configuration", record("settings", at))));
+  make("div", {}, facts("Run", runs.run[at]), facts("Figures", runs.figures[at], figure), facts("Where it was made", runs.made[at])),
+  make("div", {}, facts("Configuration", runs.settings[at])));
 
 // ---- one run's page ----
 
@@ -153,28 +151,26 @@ if (byId("origin-facts")) byId("origin-facts").append(everything(0));
 if (byId("list")) {
   const PAGE = 40;
   const said = ["embedding", "n", "q", "samples", "seed"];
-  const mostHave = ({ values, at }) => { // the value of more than half of the runs
-    const times = values.map(() => 0);
-    for (const i of at) times[i] += 1;
-    return values.find((_, i) => 2 * times[i] > count);
+  const mostHave = (name) => { // the value of more than half of the runs, as JSON
+    const times = new Map();
+    for (const value of runs.settings.map((s) => JSON.stringify(s[name]))) times.set(value, (times.get(value) ?? 0) + 1);
+    return [...times.keys()].find((value) => 2 * times.get(value) > count);
   };
-  const others = varied(Array.from({ length: count }, (_, at) => record("settings", at))).filter((name) => !said.includes(name));
-  const usual = new Map(others.map((name) => [name, mostHave(runs.settings[name])]));
-  const besides = (at) => {
-    const s = record("settings", at);
-    return others.filter((name) => JSON.stringify(s[name]) !== JSON.stringify(usual.get(name)) && !named(s, name)).map((name) => `${name} ${shown(s[name])}`).join(", ");
-  };
-  const words = Array.from({ length: count }, (_, at) => {
-    const s = record("settings", at), run = record("run", at);
-    return { exact: new Set(Object.entries({ ...s, ...run }).map(([name, value]) => `${name}=${shown(value)}`.toLowerCase())), text: `${run.name} ${run.hash} ${describe(at)}`.toLowerCase() };
-  });
+  const others = varied(runs.settings).filter((name) => !said.includes(name));
+  const usual = new Map(others.map((name) => [name, mostHave(name)]));
+  const besides = (s) =>
+    others.filter((name) => JSON.stringify(s[name]) !== usual.get(name) && !named(s, name)).map((name) => `${name} ${shown(s[name])}`).join(", ");
+  const words = runs.run.map((run, at) => ({
+    exact: new Set(Object.entries({ ...runs.settings[at], ...run }).map(([name, value]) => `${name}=${shown(value)}`.toLowerCase())),
+    text: `${run.name} ${run.hash} ${describe(at)}`.toLowerCase(),
+  }));
   let found = [], visible = 0;
   const item = (at) => {
     const tick = make("input", { type: "checkbox", "aria-label": `Draw ${describe(at)}` });
     tick.checked = chosen.has(at);
     tick.addEventListener("change", () => { tick.checked ? chosen.add(at) : chosen.delete(at); drawChosen(); });
-    const { state } = record("run", at), match = record("figures", at).match;
-    const details = make("details", {}, make("summary", {}, make("span", {}, describe(at), make("small", {}, besides(at))), make("b", {}, match == null ? state : percent(match))));
+    const { state } = runs.run[at], { match } = runs.figures[at];
+    const details = make("details", {}, make("summary", {}, make("span", {}, describe(at), make("small", {}, besides(runs.settings[at]))), make("b", {}, match == null ? state : percent(match))));
     details.addEventListener("toggle", () => { if (details.open && details.children.length === 1) details.append(everything(at)); });
     return make("li", {}, tick, details);
   };
@@ -206,7 +202,7 @@ if (byId("list")) {
     byId("about-facts").replaceChildren(facts("In percent", cell.figures), facts("What it is of", cell.facts));
     byId("about-command").textContent = cell.command;
     byId("about-runs").onclick = () => {
-      const names = ["method", "embedding", "n", "q", "samples", "k", "r"].filter((name) => cell.facts[name] !== undefined);
+      const names = Object.keys(cell.facts).filter((name) => name in (runs.settings[0] ?? {}));
       byId("filter").value = names.map((name) => `${name}=${name === "method" && cell.facts.method === "expected" ? "aux" : shown(cell.facts[name])}`).join(" ");
       about.close();
       search();

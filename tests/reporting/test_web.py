@@ -15,7 +15,7 @@ from auxmod.cli import main
 from auxmod.errors import UserError
 from auxmod.experiments import recipes, wants
 from auxmod.experiments.store import Results, Run, result_row
-from auxmod.reporting import charts, report, run_page, stored_runs, webpage
+from auxmod.reporting.web import charts, file, report, stored_runs, view
 from tiny import tiny
 
 EVIL = "</script><img src=x onerror=alert(1)>"
@@ -115,8 +115,8 @@ def test_a_run_that_is_still_going_is_no_failure(tmp_path: Path) -> None:
 
 def test_differences_are_tinted_by_side_and_size() -> None:
     cell = report.Cell(facts={}, paper=50.0, ours=20.0)
-    assert report._tint(cell, "Δ") == {"side": "below", "tint": 55}
-    assert report._tint(report.Cell(facts={}, paper=50.0, ours=53.0), "Δ") == {"side": "above", "tint": 6}
+    assert report._tint(cell, "difference") == {"side": "below", "tint": 55}
+    assert report._tint(report.Cell(facts={}, paper=50.0, ours=53.0), "difference") == {"side": "above", "tint": 6}
     assert "side" not in report._tint(cell, "ours")
 
 
@@ -141,9 +141,7 @@ def test_every_chart_is_one_that_plotly_knows() -> None:
     for each in made:
         go.Figure(json.loads(json.dumps(each, allow_nan=False)))  # raises where a name or value is wrong
     assert made[0]["data"][0]["z"] == [[22.5, 27.5, None], [22.5, 27.5, 3.0]]
-    assert [trace["name"] for trace in bench["data"]] == [
-        charts.bench_figure.CURVES[n] for n in list(charts.bench_figure.CURVES)[1:]
-    ]
+    assert [trace["name"] for trace in bench["data"]] == [charts.CURVES[n] for n in list(charts.CURVES)[1:]]
 
 
 def test_grids_are_runs_that_differ_in_k_r_and_seed_alone(store: Path) -> None:
@@ -186,18 +184,10 @@ def test_a_run_that_is_kept_twice_counts_once(tmp_path: Path) -> None:
     assert (entry.state, entry.summary["validation"]) == ("done", 0.75)
 
 
-def test_packed_runs_unpack_to_what_they_were() -> None:
-    records: list[dict[str, Any]] = [{"a": 1, "b": [1, 2]}, {"a": 1.0, "b": None}, {"a": True}]
-    packed = stored_runs.columns(records)
-    found = [{name: column["values"][column["at"][i]] for name, column in packed.items()} for i in range(3)]
-    assert found == [{"a": 1, "b": [1, 2]}, {"a": 1.0, "b": None}, {"a": True, "b": None}]
-    assert [type(each["a"]) for each in found] == [int, float, bool]
-
-
 def test_a_long_curve_is_thinned_to_its_end() -> None:
     curve = [{"step": step, "loss": 1.0, "accuracy": step / 1000} for step in range(1, 1001)]
     rows = [result_row(tiny(), None, {}, curve=curve[:3]), result_row(tiny(), None, {}, curve=curve)]
-    short, long = stored_runs.packed([stored_runs.Entry(Path("x"), row) for row in rows], Path("x"))["curves"]
+    short, long = stored_runs.told([stored_runs.Entry(Path("x"), row) for row in rows], Path("x"))["curves"]
     assert short == [[1, 2, 3], [0.1, 0.2, 0.3]]
     assert 100 <= len(long[0]) <= stored_runs.LONG
     assert (long[0][-1], long[1][-1]) == (1000, 100.0)
@@ -293,7 +283,7 @@ def test_wrong_use_is_a_sentence(
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     with pytest.raises(UserError, match=r"pip install 'auxmod\[report\]'"):
-        webpage.render("report.html", {})
+        file.render("report.html", {})
 
 
 def test_a_runs_page_says_what_was_seen(tmp_path: Path) -> None:
@@ -301,21 +291,21 @@ def test_a_runs_page_says_what_was_seen(tmp_path: Path) -> None:
     looked: dict[str, Any] = {"samples": 2, "truth": [0, 6], "error": [0.1, -3.0], "edges": [-0.5, 0.5], "counts": [2]}
     looked["plane"] = {"points": [[1.0, 0.0], [0.0, 0.5]], "radius": 0.75, "spread": 0.25}
     seen = entry, entry.row["scores"], looked
-    page = run_page.page(*seen)
+    page = view.page(*seen)
     assert "adds 4 numbers mod 7 and is right on 75.0\u00a0%" in page
     assert "0.75 ± 0.25 from the centre" in page
     assert "last checkpoint" not in page
-    several = run_page.page(stored_runs.Entry(entry.path, made_up.row(tiny(method="auto"), 0.75)), *seen[1:])
+    several = view.page(stored_runs.Entry(entry.path, made_up.row(tiny(method="auto"), 0.75)), *seen[1:])
     assert "read from several points; that of q, which is drawn, lies 0.75 ± 0.25" in several
     begun = {key: value for key, value in entry.row.items() if key != "scores"}
     entry.path.mkdir(parents=True)
     (entry.path / "model.safetensors").touch()
-    alone = run_page.page(stored_runs.Entry(entry.path, begun), entry.row["scores"], looked)  # of save_pretrained
+    alone = view.page(stored_runs.Entry(entry.path, begun), entry.row["scores"], looked)  # of save_pretrained
     assert "unfinished" not in alone
     (entry.path / "state.safetensors").touch()
     for row, words in (
         (begun, "The run is unfinished; this is its last checkpoint."),
         (begun | {"failed": "Why."}, "Why."),
     ):
-        assert words in run_page.page(stored_runs.Entry(entry.path, row), entry.row["scores"], looked)
+        assert words in view.page(stored_runs.Entry(entry.path, row), entry.row["scores"], looked)
     assert EVIL not in page

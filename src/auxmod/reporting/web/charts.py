@@ -13,9 +13,11 @@ from typing import Any
 
 from auxmod.experiments import presets, recipes
 from auxmod.problem import theory
-from auxmod.reporting import bench_figure, heatmaps, theory_figures
-from auxmod.reporting.looks import COLOURS
-from auxmod.reporting.stored_runs import Grid
+from auxmod.reporting.figures import heatmaps
+from auxmod.reporting.figures.bench import CURVES, against_n
+from auxmod.reporting.figures.looks import COLOURS
+from auxmod.reporting.figures.theory import SIZES, gap_curves, rho_grid, wrap_laws
+from auxmod.reporting.web.stored_runs import Grid
 
 Chart = dict[str, Any]
 CYCLE = [[i / 5, shade] for i, shade in enumerate(("#3b6fb6", "#2a9d8f", "#c2a83e", "#e8743b", "#a34a7d", "#3b6fb6"))]
@@ -94,13 +96,13 @@ def _frame(grid: Grid) -> list[Chart]:
 
 def gap() -> Chart:
     """The gap bound against N."""
-    sizes, curves = theory_figures.gap_curves()
+    sizes, curves = gap_curves()
     traces = [
         line(list(zip(sizes, values, strict=True)), f"q = {q}", line={"color": shade, "width": 2.5})
         for (q, values), shade in zip(curves.items(), BLUES, strict=True)
     ]
-    last = theory_figures.SIZES[-1]
-    ticks = {"type": "log", "tickvals": [1, *theory_figures.SIZES], "range": [0, math.log10(1.02 * last)]}
+    last = SIZES[-1]
+    ticks = {"type": "log", "tickvals": [1, *SIZES], "range": [0, math.log10(1.02 * last)]}
     return chart(traces, x="terms N", y="(1 − 1/q)ᴺ", xaxis=ticks, yaxis={"range": [0, 1.03]})
 
 
@@ -111,14 +113,14 @@ def rho() -> Chart:
         "hovertemplate": "K = %{x}, r = %{y}<br><b>ρ = %{z:.3f}</b><extra></extra>",
     }
     look |= {"colorscale": [[0, "#7fb0e3"], [0.5, "#f3f1ec"], [1, "#ee8f52"]], "zmin": 0.2, "zmax": 1.8}
-    return _over_pairs(theory_figures.rho_grid(), recipes.KS, recipes.RS, look)
+    return _over_pairs(rho_grid(), recipes.KS, recipes.RS, look)
 
 
 def wraps(n: int, q: int, k: int, r: float) -> Chart:
     """How often a training label wraps, method by method."""
     traces = [
         line(list(enumerate(law)), f"{title} (mean {mean:.1f})", line={"color": COLOURS[name], "width": 2.5})
-        for name, (title, law, mean) in theory_figures.wrap_laws(n, q, (1, k), (1 - r, r)).items()
+        for name, (title, law, mean) in wrap_laws(n, q, (1, k), (1 - r, r)).items()
     ]
     return chart(traces, x="wraps of a label", y="probability", yaxis={"rangemode": "tozero"})
 
@@ -132,11 +134,11 @@ def bench(result: Mapping[str, Any]) -> Chart:
     traces = [
         line(
             points,
-            bench_figure.CURVES[key],
+            CURVES[key],
             mode="lines" if key == "floor" else "lines+markers",
             line={"color": looks[key], "width": 2.5, "dash": "dot" if key == "floor" else "solid"},
         )
-        for key, points in bench_figure.against_n(result).items()
+        for key, points in against_n(result).items()
     ]
     sizes = sorted({row["n"] for row in result["rows"]})
     axes = {"xaxis": {"type": "log", "tickvals": sizes}, "yaxis": {"type": "log", "tickvals": TICKS}}

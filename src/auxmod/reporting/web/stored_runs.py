@@ -1,9 +1,8 @@
-"""The runs of a store as a page shows them: packed tightly for its script, arranged over K and r, the telling ones."""
+"""The runs of a store as a page shows them: all, as its script reads them; over K and r; and those drawn first."""
 
 from __future__ import annotations
 
 import collections
-import itertools
 import json
 import statistics
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from auxmod.errors import require
 from auxmod.experiments import catalogue
 from auxmod.experiments.catalogue import Entry
 from auxmod.problem.theory import chance
+from auxmod.reporting.cells import grouped
 
 MOST = 6
 """Runs that are drawn at first."""
@@ -34,28 +34,18 @@ def read(store: Path) -> tuple[list[Entry], list[str]]:
 # ---- for the page's script ----------------------------------------------------------------------------------
 
 
-def packed(entries: Sequence[Entry], store: Path) -> dict[str, Any]:
-    """All that a page tells of each run. Thousands of runs share most values: each is written once."""
+def told(entries: Sequence[Entry], store: Path) -> dict[str, list[Any]]:
+    """All that a page tells of each run, part by part: like lies beside like, which packs to less."""
     scores = [entry.row.get("scores", {}) for entry in entries]
     return {
-        "run": columns([_name(entry, store) for entry in entries]),
-        "settings": columns([entry.settings for entry in entries]),
-        "figures": columns([_figures(entry) for entry in entries]),
-        "made": columns([entry.row.get("provenance", {}) for entry in entries]),
+        "run": [_name(entry, store) for entry in entries],
+        "settings": [entry.settings for entry in entries],
+        "figures": [_figures(entry) for entry in entries],
+        "made": [entry.row.get("provenance", {}) for entry in entries],
         "curves": [_curve(entry) for entry in entries],
         "wraps": [_buckets(each.get("by_wraps", [])) for each in scores],
         "zeros": [_buckets(each.get("by_zeros", [])) for each in scores],
     }
-
-
-def columns(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Records by column: the values that occur, and which of them each record has."""
-    packed = {}
-    for name in dict.fromkeys(name for record in records for name in record):
-        places: dict[str, int] = {}
-        at = [places.setdefault(json.dumps(record.get(name)), len(places)) for record in records]
-        packed[name] = {"values": [json.loads(value) for value in places], "at": at}
-    return packed
 
 
 def _name(entry: Entry, store: Path) -> dict[str, Any]:
@@ -96,10 +86,8 @@ def telling(entries: Sequence[Entry], where: str | None = None) -> list[int]:
         asked = {id(entry) for entry in catalogue.select(entries, where)}
         require(bool(asked), f"No run is as --where {where!r} asks: leave it out, or ask for less.")
         return [at for at, entry in enumerate(entries) if id(entry) in asked][:MOST]
-    problems: dict[tuple[Any, ...], list[int]] = {}
-    for at, entry in enumerate(entries):
-        if "scores" in entry.row:
-            problems.setdefault(tuple(entry.settings[name] for name in PROBLEM), []).append(at)
+    finished = [at for at, entry in enumerate(entries) if "scores" in entry.row]
+    problems = grouped(finished, lambda at: tuple(entries[at].settings[name] for name in PROBLEM))
     methods = [({entries[at].settings["method"] for at in group}, group) for group in problems.values()]
     group = max(methods, key=lambda each: (len(each[0]), len(each[1])), default=(set(), []))[1]
     kinds = {_key(entries[at], {"seed"}): at for at in reversed(group)}  # the best seed of each kind
@@ -135,20 +123,15 @@ class Grid:
 
 def grids(entries: Sequence[Entry]) -> list[Grid]:
     """Every set of finished runs over two or more K and r, by embedding, N and q."""
-    groups: dict[str, list[Entry]] = {}
-    for entry in entries:
-        if "scores" in entry.row and entry.settings["k"] is not None:
-            groups.setdefault(_key(entry, PAIR), []).append(entry)
-    made = [_grid(group) for group in groups.values()]
+    finished = [entry for entry in entries if "scores" in entry.row and entry.settings["k"] is not None]
+    made = [_grid(group) for group in grouped(finished, lambda entry: _key(entry, PAIR)).values()]
     wide = [grid for grid in made if len(grid.ks) > 1 and len(grid.rs) > 1]
     return sorted(wide, key=lambda grid: [grid.settings[name] for name in PROBLEM] + [str(grid.settings)])
 
 
 def _grid(group: Sequence[Entry]) -> Grid:
-    found: dict[tuple[int, float], list[float]] = {}
-    for entry in group:
-        pair = entry.settings["k"], round(entry.settings["r"], 6)
-        found.setdefault(pair, []).append(100 * entry.row["scores"]["match"])
+    pairs = grouped(group, lambda entry: (entry.settings["k"], round(entry.settings["r"], 6)))
+    found = {pair: [100 * entry.row["scores"]["match"] for entry in own] for pair, own in pairs.items()}
     for side in (1, 0):  # an r that a single K was run with, as a search draws them, is no row; nor such a K a column
         shared = collections.Counter(pair[side] for pair in found)
         found = {pair: values for pair, values in found.items() if shared[pair[side]] > 1}
@@ -165,8 +148,3 @@ def differing(grids: Sequence[Grid]) -> list[str]:
         names = [name for name in grid.settings if len({str(each.settings[name]) for each in rivals}) > 1]
         words.append(", ".join(f"{name} {grid.settings[name]}" for name in names))
     return words
-
-
-def states(entries: Sequence[Entry]) -> dict[str, int]:
-    """How many runs are in each state."""
-    return {state: len(list(same)) for state, same in itertools.groupby(sorted(entry.state for entry in entries))}

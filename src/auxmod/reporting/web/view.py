@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from auxmod.experiments.catalogue import Entry
-from auxmod.reporting import charts, stored_runs, webpage
+from auxmod.reporting.render import with_spread
+from auxmod.reporting.web import charts, file, stored_runs
 
 
 def page(entry: Entry, scores: Mapping[str, Any], looked: Mapping[str, Any]) -> str:
@@ -28,7 +29,7 @@ def page(entry: Entry, scores: Mapping[str, Any], looked: Mapping[str, Any]) -> 
         (f"{100 * share:.1f} %", f"within {tau} of the circle; chance {100 * scores['tau_chance'][tau]:.1f} %")
         for tau, share in scores["tau"].items()
     ]
-    return webpage.render(
+    return file.render(
         "view.html",
         title=f"auxmod: {entry.path.resolve().name}",
         headline=headline,
@@ -37,7 +38,7 @@ def page(entry: Entry, scores: Mapping[str, Any], looked: Mapping[str, Any]) -> 
         pictures=[(name, caption) for name, (caption, _) in pictures.items()],
         drawn=len(looked["truth"]),
         measured=looked["samples"],
-        data={"charts": drawn, "runs": stored_runs.packed([entry], entry.path), "chosen": [0]},
+        data={"charts": drawn, "runs": stored_runs.told([entry], entry.path), "chosen": [0]},
     )
 
 
@@ -45,7 +46,7 @@ def _inside(looked: Mapping[str, Any], q: int, harmonics: int) -> tuple[list[str
     """What the model's inside says, and pictures of it with their captions."""
     said, pictures = [], {}
     if plane := looked.get("plane"):
-        place = f"{plane['radius']:.2f} ± {plane['spread']:.2f} from the centre"
+        place = f"{with_spread(plane['radius'], plane['spread'], 2)} from the centre"
         one = f"The read-out puts its answers {place}; one that is sure of every answer puts them all at 1."
         several = f"The answer is read from several points; that of q, which is drawn, lies {place}."
         said.append(several if harmonics else one)
@@ -58,7 +59,7 @@ def _inside(looked: Mapping[str, Any], q: int, harmonics: int) -> tuple[list[str
             f"The embedding’s strongest frequency is {table['frequency']}, with {100 * share:.1f} % of its variance; "
             f"in noise each has about {100 * noise:.1f} %. Each token placed by what the others say of that frequency, "
             f"they agree with a ring to {table['order']:.2f}; 1 is a perfect circle, and these tokens in orders that "
-            f"mean nothing agree to {table['shuffled'][0]:.2f} ± {table['shuffled'][1]:.2f}."
+            f"mean nothing agree to {with_spread(table['shuffled'][0], table['shuffled'][1], 2)}."
         )
         both, names = 100 * sum(table["explained"]), range(q)
         main = charts.plane(table["pca"], table["phase"], names, circle=False)

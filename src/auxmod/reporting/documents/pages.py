@@ -17,21 +17,12 @@ from typing import Any
 
 from auxmod.errors import require
 from auxmod.experiments.recipes import headline as headline_runs
-from auxmod.reporting import (
-    bench_figure,
-    errata,
-    figures,
-    further,
-    looks,
-    performance,
-    reproduced,
-    research,
-    small,
-    tables,
-    unstated,
-)
+from auxmod.reporting import errata, tables
 from auxmod.reporting import results as stored
-from auxmod.reporting.performance import BENCH
+from auxmod.reporting.documents import demo, other_tables, past_the_paper, setup_search, speed, table1
+from auxmod.reporting.documents.speed import BENCH
+from auxmod.reporting.figures import by_item, looks
+from auxmod.reporting.figures.bench import figure as bench_figure
 
 END = "<!-- /generated -->"
 
@@ -42,34 +33,34 @@ def paper_errors(_: Path) -> str:
 
 
 BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
-    ("README.md", "make pages: headline", small.headline),
-    ("README.md", "make pages: speed", performance.speed),
-    ("docs/performance.md", "make pages: speed", performance.speed),
-    ("docs/performance.md", "make pages: precision", performance.precision),
-    ("docs/performance.md", "make pages: the log", performance.log),
+    ("README.md", "make pages: headline", demo.headline),
+    ("README.md", "make pages: speed", speed.speed),
+    ("docs/performance.md", "make pages: speed", speed.speed),
+    ("docs/performance.md", "make pages: precision", speed.precision),
+    ("docs/performance.md", "make pages: the log", speed.log),
     ("docs/paper.md", errata.COMMAND, paper_errors),
-    ("docs/results.md", "make pages: table 1", reproduced.table),
-    ("docs/results.md", "make pages: table 1 in short", reproduced.in_short),
-    ("docs/results.md", "make pages: table 1 at 1M", reproduced.larger),
-    ("README.md", "make pages: table 1 in short", reproduced.in_short),
-    ("docs/results.md", "make pages: table 2", further.table2),
-    ("docs/results.md", "make pages: configs", further.configs),
-    ("docs/results.md", "make pages: setup", unstated.setup),
-    ("docs/results.md", "make pages: knobs", unstated.knobs),
-    ("docs/results.md", "make pages: finalists", unstated.finalists),
-    ("docs/results.md", "make pages: starts", further.starts),
-    ("docs/results.md", "make pages: longer", unstated.longer),
-    ("docs/results.md", "make pages: pairs", reproduced.pairs),
-    ("docs/results.md", "make pages: ways to choose K and r", research.ways),
-    ("README.md", "make pages: past the paper", research.beyond),
-    ("docs/research.md", "make pages: past the paper", research.beyond),
-    ("docs/research.md", "make pages: other moduli", small.moduli),
-    ("docs/research.md", "make pages: by how rare a sum is", research.by_rarity),
-    ("docs/research.md", "make pages: tails", research.tails),
-    ("docs/research.md", "make pages: tails of a small encoder", small.tails),
-    ("docs/research.md", "make pages: initial weights", small.initial_weights),
-    ("docs/research.md", "make pages: sparse inputs", small.inputs),
-    ("docs/research.md", "make pages: trials", research.trials),
+    ("docs/results.md", "make pages: table 1", table1.table),
+    ("docs/results.md", "make pages: table 1 in short", table1.in_short),
+    ("docs/results.md", "make pages: table 1 at 1M", table1.larger),
+    ("README.md", "make pages: table 1 in short", table1.in_short),
+    ("docs/results.md", "make pages: table 2", other_tables.table2),
+    ("docs/results.md", "make pages: configs", other_tables.configs),
+    ("docs/results.md", "make pages: setup", setup_search.setup),
+    ("docs/results.md", "make pages: knobs", setup_search.knobs),
+    ("docs/results.md", "make pages: finalists", setup_search.finalists),
+    ("docs/results.md", "make pages: starts", setup_search.starts),
+    ("docs/results.md", "make pages: longer", setup_search.longer),
+    ("docs/results.md", "make pages: pairs", table1.pairs),
+    ("docs/results.md", "make pages: ways to choose K and r", past_the_paper.ways),
+    ("README.md", "make pages: past the paper", past_the_paper.beyond),
+    ("docs/research.md", "make pages: past the paper", past_the_paper.beyond),
+    ("docs/research.md", "make pages: other moduli", demo.moduli),
+    ("docs/research.md", "make pages: by how rare a sum is", past_the_paper.by_rarity),
+    ("docs/research.md", "make pages: tails", past_the_paper.tails),
+    ("docs/research.md", "make pages: tails of a small encoder", demo.tails),
+    ("docs/research.md", "make pages: initial weights", demo.initial_weights),
+    ("docs/research.md", "make pages: sparse inputs", demo.inputs),
+    ("docs/research.md", "make pages: trials", past_the_paper.trials),
 ]
 """Every block made from results/: its file, what its marker says, and what makes it."""
 
@@ -89,7 +80,7 @@ def stale(root: Path, write: bool = False) -> list[str]:
         if not path.exists() or source.encode() not in path.read_bytes():
             found.append(str(path.relative_to(root)))
             if write:
-                figure = bench_figure.figure(bench) if data is bench else figures.draw(name, preset, results)
+                figure = bench_figure(bench) if data is bench else by_item.draw(name, preset, results)
                 looks.save(figure, path, source)
     for name, marker, make in BLOCKS:
         path = root / name
@@ -119,8 +110,3 @@ def _shown(item: str, preset: str, results: stored.Index) -> list[Any]:
     runs = [want.run for want in headline_runs()] if item == "headline" else []
     cells = [cell.to_dict() for cell in tables.build(item, preset, results).cells]
     return [cells, [stored.curves(results, run) for run in runs]]
-
-
-if __name__ == "__main__":
-    for block in stale(Path.cwd(), write=True):
-        print(f"updated {block}")

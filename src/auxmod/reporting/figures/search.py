@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from auxmod.reporting.looks import COLOURS, FAINT, INK, TITLE, blank, clean
+from auxmod.reporting.figures.looks import COLOURS, FAINT, INK, TITLE, blank, clean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from auxmod.cli.display import console
-from auxmod.reporting.cells import NEAR, Table
-from auxmod.reporting.render import Format, Layout, layout, render
+from auxmod.reporting.cells import Cell, Table
+from auxmod.reporting.render import Format, Kind, Layout, layout, render
 
 LEAST = 14
 """No column of words is folded to less."""
+SIDES = {0: "green", 1: "cyan", -1: "red"}
+"""Of a figure that is near the paper's, above it, below it."""
 
 
 def show_tables(made: Sequence[Table], form: Format) -> None:
@@ -41,7 +43,7 @@ def _sizes(words: Layout, width: int) -> list[int]:
     """What each column takes. Where a group would not fit beside the labels, these fold: the words of the widest, such
     as a setup's, then names longer than what is under them. No figure is cut."""
     columns = list(zip(*words.rows, strict=True))
-    sizes = [max(map(len, (*head, *column))) + 2 for head, column in zip(words.heads, columns, strict=True)]
+    sizes = [max(map(len, (*head[:2], *column))) + 2 for head, column in zip(words.heads, columns, strict=True)]
     labels, groups = _columns(words)
     over = sum(sizes[at] for at in labels) - width - 1
     over += max((sum(sizes[at] for at in group) for group in groups), default=0)
@@ -69,7 +71,7 @@ def _parts(words: Layout, sizes: Sequence[int], width: int) -> list[list[int]]:
 
 def _columns(words: Layout) -> tuple[list[int], list[list[int]]]:
     """Those of no group, which every part has, and those of each group."""
-    names = [group for group, _ in words.heads]
+    names = [head.group for head in words.heads]
     grouped = itertools.groupby((at for at, name in enumerate(names) if name), names.__getitem__)
     return [at for at, name in enumerate(names) if not name], [list(group) for _, group in grouped]
 
@@ -78,26 +80,23 @@ def _page(words: Layout, sizes: Mapping[int, int]) -> Any:
     from rich import box
     from rich.table import Table as Page
 
-    grouped = any(group and name for group, name in words.heads)
+    grouped = any(head.group and head.name for head in words.heads)
     look: dict[str, Any] = {"header_style": "bold", "box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "show_edge": False}
     page = Page(**look, min_width=sum(sizes.values()) - 1)
     for at, size in sizes.items():
-        group, name = words.heads[at]
-        over = "" if name in ("paper", "Δ") else group
+        group, name, kind = words.heads[at]
+        over = "" if kind in ("paper", "difference") else group
         side: Literal["left", "right"] = "left" if at < words.labels else "right"
         page.add_column(f"{over}\n{name}" if grouped else name or group, justify=side, width=size - 2, overflow="fold")
     for number, row in enumerate(words.rows):
         last = words.labels > 1 and number + 1 < len(words.rows) and words.rows[number + 1][0] != row[0]
-        page.add_row(*(_styled(row[at], words.heads[at][1]) for at in sizes), end_section=last)
+        behind = words.cells[number]
+        page.add_row(*(_styled(row[at], behind[at], words.heads[at].kind) for at in sizes), end_section=last)
     return page
 
 
-def _styled(word: str, name: str) -> str:
-    if word in ("not run", "–"):
-        return f"[dim]{word}[/]"
-    if word == "failed":
-        return f"[red]{word}[/]"
-    if name != "Δ" or not word:
-        return word
-    gap = float(word.replace("−", "-"))
-    return f"[{'green' if abs(gap) <= NEAR else 'red' if gap < 0 else 'cyan'}]{word}[/]"
+def _styled(word: str, cell: Cell | None, kind: Kind) -> str:
+    """A word in the colour of what it says: what is missing, and how near the paper's figure is."""
+    side = cell.beside_paper() if cell and kind == "difference" else None
+    colour = SIDES[side] if side is not None else {"not run": "dim", "–": "dim", "failed": "red"}.get(word)
+    return f"[{colour}]{word}[/]" if colour else word

@@ -12,14 +12,16 @@ import pytest
 
 from auxmod.errors import UserError
 from auxmod.problem import theory
-from auxmod.reporting import looks, published, theory_figures
+from auxmod.reporting import published
+from auxmod.reporting.figures import looks
+from auxmod.reporting.figures import theory as figures
 
 pytest.importorskip("matplotlib")
 
 
 @pytest.fixture(scope="module")
 def drawn():
-    return theory_figures.figures(8, 31, (1, 5), (0.8, 0.2))
+    return figures.figures(8, 31, (1, 5), (0.8, 0.2))
 
 
 @pytest.mark.parametrize(
@@ -35,7 +37,7 @@ def test_every_figure_saves_by_its_suffix(drawn, name: str, suffix: str, start: 
 @pytest.mark.parametrize("suffix", ["svg", "pdf"])
 def test_a_figure_drawn_again_gives_the_same_file(suffix: str, tmp_path: Path) -> None:
     for name in ("a", "b"):
-        looks.save(theory_figures.wrap_figure(4, 5, (1, 2), (0.5, 0.5)), tmp_path / f"{name}.{suffix}")
+        looks.save(figures.wrap_figure(4, 5, (1, 2), (0.5, 0.5)), tmp_path / f"{name}.{suffix}")
     assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
 
 
@@ -51,7 +53,7 @@ def test_the_gap_lines_are_the_bound(drawn) -> None:
     assert moduli == [5, 17, 23, 47, 113, 433, 3329]
     for q, line in zip(moduli, lines, strict=True):
         n, value = int(line.get_xdata()[-1]), line.get_ydata()[-1]
-        assert n == theory_figures.SIZES[-1]
+        assert n == figures.SIZES[-1]
         assert value == pytest.approx(theory.gap_bound(n, q))
     assert sorted(zip(*points.get_data(), strict=True)) == sorted(
         (n, value) for n, row in published.GAP.items() for value in row.values()
@@ -86,15 +88,15 @@ def test_the_wrap_laws_are_laws_with_their_means(drawn) -> None:
 
 
 def test_many_wraps_are_drawn_too() -> None:
-    theory_figures.wrap_figure(150, 7, (1, 2, 8), (0.5, 0.25, 0.25), "nonzero")
+    figures.wrap_figure(150, 7, (1, 2, 8), (0.5, 0.25, 0.25), "nonzero")
 
 
 def test_one_term_never_wraps_and_has_no_rho() -> None:
     with pytest.raises(UserError, match="--n is 1"):
-        theory_figures.rho_figure(1, 31)
+        figures.rho_figure(1, 31)
 
 
 def test_without_matplotlib_one_is_told_what_to_install(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(UserError, match=r"pip install 'auxmod\[plot\]'"):
-        theory_figures.gap_figure()
+        figures.gap_figure()

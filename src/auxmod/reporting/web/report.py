@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 from auxmod.errors import UserError
 from auxmod.experiments.catalogue import Entry
 from auxmod.files import read_json
-from auxmod.reporting import bench_figure, charts, published, results, stored_runs, tables, webpage
-from auxmod.reporting.cells import NEAR, Cell, Table, grouped, side
-from auxmod.reporting.render import amount, layout
+from auxmod.reporting import published, results, tables
+from auxmod.reporting.cells import NEAR, Cell, Table, by_facts, side
+from auxmod.reporting.figures.bench import COSTS, costs
+from auxmod.reporting.render import Kind, Layout, amount, layout
+from auxmod.reporting.web import charts, file, stored_runs
 
 PRESETS = ("paper", "best")
 SHOWN = ("table1a", "table1b", "table2", "table3", "configs")
@@ -34,18 +37,19 @@ def page(store: Path, where: str | None = None) -> tuple[str, list[Entry]]:
             **{f"bench{at}": charts.bench(bench) for at, bench in enumerate(benches)},
             **{"gap": charts.gap(), "rho": charts.rho(), "laws": charts.wraps(64, 433, 4, 0.3)},
         },
-        "runs": stored_runs.packed(entries, store),
+        "runs": stored_runs.told(entries, store),
         "chosen": stored_runs.telling(entries, where),
         "cells": cells,
     }
-    html = webpage.render(
+    bound = tables.build("gap", "paper", {})
+    html = file.render(
         "report.html",
         title=f"auxmod: {store.resolve().name}",
         headline=headline(made, entries),
         tiles=list(tiles(made, entries, benches)),
         tables=words,
         grids=list(zip(grids, stored_runs.differing(grids), strict=True)),
-        gap=_plain(tables.build("gap", "paper", {})),
+        gap=_plain(bound, layout(bound)),
         benches=[(bench["provenance"], _speed(bench)) for bench in benches],
         notes=notes,
         amount=amount,
@@ -81,9 +85,9 @@ def headline(made: Sequence[Table], entries: Sequence[Entry]) -> str:
 
 def tiles(made: Sequence[Table], entries: Sequence[Entry], benches: Sequence[Any]) -> Iterator[tuple[str, str]]:
     """Figures, and what each is."""
-    counts = stored_runs.states(entries)
+    counts = Counter(sorted(entry.state for entry in entries))
     others = "".join(f", {number:,} {state}" for state, number in counts.items() if state != "done")
-    yield f"{counts.get('done', 0):,}", f"runs measured{others}"
+    yield f"{counts['done']:,}", f"runs measured{others}"
     cells = [
         cell for table in made for cell in table.cells if cell.paper is not None and cell.facts["metric"] != "gain"
     ]
@@ -110,7 +114,7 @@ def _compared(made: Sequence[Table]) -> tuple[str, list[Pair]]:
     found: list[tuple[str, list[Pair]]] = []
     for preset, setup in SETUPS.items():
         own = (table for table in made if table.item in published.HALVES.values() and table.preset == preset)
-        groups = (group for table in own for group in grouped(table.cells, ("n", "q", "samples")).values())
+        groups = (group for table in own for group in by_facts(table.cells, ("n", "q", "samples")).values())
         figures = ({cell.facts["method"]: cell for cell in group} for group in groups)
         pairs = [(each["aux"], each["sparse"]) for each in figures]
         found.append((setup, [pair for pair in pairs if side(*pair) is not None]))
@@ -132,13 +136,14 @@ def _words(made: Sequence[Table]) -> tuple[list[dict[str, Any]], list[dict[str, 
 
 def _table(table: Table, told: list[dict[str, Any]]) -> dict[str, Any]:
     """A table in words; what its buttons tell is added to ``told``."""
-    page, words = layout(table), _plain(table)
+    page = layout(table)
+    words = _plain(table, page)
     for row, behind in zip(words["rows"], page.cells, strict=True):
-        for shown, cell, (_, head) in zip(row, behind, page.heads, strict=True):
+        for shown, cell, head in zip(row, behind, page.heads, strict=True):
             if cell is None:
                 continue
-            shown |= _tint(cell, head)
-            if head == table.ours:
+            shown |= _tint(cell, head.kind)
+            if head.kind == "ours":
                 shown["cell"] = len(told)
                 told.append(_told(table, cell, shown["word"]))
     run = sum(cell.ours is not None for cell in table.cells)
@@ -146,23 +151,22 @@ def _table(table: Table, told: list[dict[str, Any]]) -> dict[str, Any]:
     return words | {"run": run, "of": len(table.cells), "command": command}
 
 
-def _plain(table: Table) -> dict[str, Any]:
+def _plain(table: Table, page: Layout) -> dict[str, Any]:
     """A table's title, heads, words and notes; heads are groups of columns with a name, and columns."""
-    page = layout(table)
     return {
         "title": table.title,
         "groups": page.groups,
-        "heads": [name for _, name in page.heads],
+        "heads": [head.name for head in page.heads],
         "rows": [[{"word": word} for word in row] for row in page.rows],
         "labels": page.labels,
         "notes": list(table.notes),
     }
 
 
-def _tint(cell: Cell, head: str) -> dict[str, Any]:
+def _tint(cell: Cell, kind: Kind) -> dict[str, Any]:
     """How a cell is coloured: the difference from the paper's, above or below."""
-    if head != "Δ" or cell.difference is None:
-        return {"dim": cell.ours is None and head != "paper"}
+    if kind != "difference" or cell.difference is None:
+        return {"dim": cell.ours is None and kind != "paper"}
     share = min(1.0, abs(cell.difference) / FULL)
     return {"side": "above" if cell.difference > 0 else "below", "tint": round(55 * share)}
 
@@ -176,7 +180,7 @@ def _told(table: Table, cell: Cell, word: str) -> dict[str, Any]:
         "chance": (cell.chance, ".1f"),
     }
     figures = {name: format(value, form) for name, (value, form) in beside.items() if value is not None}
-    return {"facts": facts, "figures": {table.ours: word} | figures, "command": _command(table, cell)}
+    return {"facts": facts, "figures": {table.shape.ours: word} | figures, "command": _command(table, cell)}
 
 
 def _command(table: Table, cell: Cell) -> str:
@@ -207,6 +211,6 @@ def _benches(store: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def _speed(bench: Mapping[str, Any]) -> dict[str, Any]:
-    rows = [[{"word": word} for word in row] for row in bench_figure.costs(bench)]
+    rows = [[{"word": word} for word in row] for row in costs(bench)]
     title = f"What a training step costs on {bench['provenance']['device']}"
-    return {"title": title, "groups": [], "heads": bench_figure.COSTS, "rows": rows, "labels": 1, "notes": []}
+    return {"title": title, "groups": [], "heads": COSTS, "rows": rows, "labels": 1, "notes": []}

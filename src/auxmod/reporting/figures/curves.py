@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from auxmod.config import RunConfig
 from auxmod.experiments import recipes
 from auxmod.reporting import results
-from auxmod.reporting.blocks import epochs
-from auxmod.reporting.looks import CHANCE, COLOURS, FAINT, INK, TITLE, blank, clean
-from auxmod.reporting.render import amount
+from auxmod.reporting.figures.looks import CHANCE, COLOURS, FAINT, INK, TITLE, blank, clean, legend_below
+from auxmod.reporting.render import amount, epochs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,7 +106,7 @@ def _legend(figure: Figure, paces: Sequence[Mapping[str, RunConfig]], dashed: bo
             Line2D([], [], color=INK, linewidth=2, linestyle=DASHED, label=f"{few} samples, {epochs(long.epochs)}")
         ]
     marks += [Line2D([], [], label="chance", **CHANCE)]
-    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False, labelcolor=INK)
+    legend_below(figure, marks)
 
 
 # ---- the picture at the top of the README -----------------------------------------------------------------

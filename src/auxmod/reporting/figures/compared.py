@@ -1,18 +1,13 @@
-"""The paper's figures, and the ones it lacks, drawn from stored results: what is not run is left blank, and said.
-
-:func:`draw` makes a figure by its item's name; `looks.save` writes it. Orange is aux, blue is sparse, throughout.
-"""
+"""Our figures beside the paper's, as pictures: its 16 configurations, and both halves of its Table 1."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from auxmod.errors import require
-from auxmod.reporting import curves, heatmaps, tables, theory_figures
-from auxmod.reporting.cells import Cell, grouped
-from auxmod.reporting.looks import CHANCE, COLOURS, FAINT, INK, PALE, TITLE, blank, clean, gaps
+from auxmod.reporting import tables
+from auxmod.reporting.cells import Cell, by_facts
+from auxmod.reporting.figures.looks import CHANCE, COLOURS, FAINT, INK, PALE, TITLE, blank, clean, gaps, legend_below
 from auxmod.reporting.render import amount
 from auxmod.reporting.results import Index
 
@@ -22,12 +17,6 @@ if TYPE_CHECKING:
 
 HATCHED: dict[str, Any] = {"facecolor": "none", "hatch": "//////", "linewidth": 0, "alpha": 0.35}
 RING: dict[str, Any] = {"linestyle": "none", "marker": "o", "markerfacecolor": "white", "markeredgewidth": 1.6}
-
-
-def draw(item: str, preset: str, stored: Index) -> Figure:
-    """A figure by its item's name."""
-    require(item in FIGURES, f"There is no figure {item!r}; choose one of {', '.join(FIGURES)}.")
-    return FIGURES[item](preset, stored)
 
 
 # ---- the 16 configurations --------------------------------------------------------------------------------
@@ -107,20 +96,20 @@ def _legend(figure: Figure, cells: Sequence[Cell]) -> None:
         many = "–".join(map(str, sorted({min(seeds), max(seeds)})))
         marks += [Line2D([], [], color=INK, linewidth=1, label=f"± over {many} seeds")]
     marks += [Patch(edgecolor=FAINT, **HATCHED, label=missing)] if missing else []
-    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False, labelcolor=INK)
+    legend_below(figure, marks)
 
 
 # ---- Table 1 as a picture ---------------------------------------------------------------------------------
 
 
-def _comparison(item: str, preset: str, stored: Index) -> Figure:
+def table1_figure(item: str, preset: str, stored: Index) -> Figure:
     """Both methods, ours beside the paper's: a panel for each number of samples."""
     table = tables.build(item, preset, stored)
     cells = [cell for cell in table.cells if cell.facts["method"] in ("aux", "sparse")]
     figure = blank(11.4, 4.6)
     panels = figure.subplots(1, 2, sharey=True)
-    for axes, ((samples,), group) in zip(panels, grouped(cells, ("samples",)).items(), strict=True):
-        settings = list(grouped(group, ("n", "q")).items())
+    for axes, ((samples,), group) in zip(panels, by_facts(cells, ("samples",)).items(), strict=True):
+        settings = list(by_facts(group, ("n", "q")).items())
         for at, (_, pair) in enumerate(settings):
             axes.axhspan(at - 0.5, at + 0.5, color="#f6f8fa" if at % 2 == 0 else "white", zorder=0)
             for cell in pair:
@@ -148,17 +137,3 @@ def _dot(axes: Axes, y: float, cell: Cell) -> None:
     else:
         error: dict[str, Any] = {"xerr": _spread(cell), "ecolor": INK, "elinewidth": 1}
         axes.errorbar(cell.ours, y, marker="o", markersize=6, color=colour, **error)
-
-
-FIGURES: dict[str, Callable[[str, Index], Figure]] = {
-    "gap": lambda _, __: theory_figures.gap_figure(),
-    "rho": lambda _, __: theory_figures.rho_figure(64, 433),
-    "configs": configs_figure,
-    "grid": heatmaps.grid_figure,
-    "redbox": heatmaps.redbox_figure,
-    "curves": curves.equal_figure,
-    "table1a": functools.partial(_comparison, "table1a"),
-    "table1b": functools.partial(_comparison, "table1b"),
-    "headline": lambda _, stored: curves.headline_figure(stored),
-}
-"""By the names of their items."""

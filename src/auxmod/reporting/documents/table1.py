@@ -9,12 +9,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from auxmod.experiments import recipes, unstated, wants
+from auxmod.experiments import recipes, setup_search, wants
 from auxmod.experiments.presets import PAPER_CHOICE
 from auxmod.reporting import published, results, tables
-from auxmod.reporting.blocks import asked, markdown, problem
-from auxmod.reporting.cells import LEVEL, NEAR, Cell, grouped, side, values
-from auxmod.reporting.render import amount
+from auxmod.reporting.cells import LEVEL, NEAR, Cell, by_facts, side, values
+from auxmod.reporting.documents.blocks import Way, by_case, compared, problem
+from auxmod.reporting.render import amount, markdown_table
 
 PRESETS = ("paper", "best")
 LEVELS = f"Level is within {LEVEL:g} point, or within the spread of a method's own seeds where that is wider."
@@ -25,7 +25,7 @@ class Case(NamedTuple):
 
     embedding: str
     size: tuple[int, int]
-    cells: dict[tuple[str, str], Cell]
+    cells: dict[Way, Cell]
     searched: Cell | None = None
     """`aux` in the preset `paper` at its best of the 24 pairs (K, r), as the paper's is; None where some lack."""
 
@@ -35,46 +35,36 @@ class Case(NamedTuple):
         return replace(cell, ours=cell.paper, std=None)
 
 
-def cases(place: Path, samples: int = wants.SMALL) -> Iterator[Case]:
+def cases(stored: results.Index, samples: int = wants.SMALL) -> Iterator[Case]:
     """All 18, from stored results."""
-    stored = results.read(place)
     searched = {
         values(cell, "embedding", "n", "q"): cell
         for cell in tables.build("table3", "paper", stored, (samples,)).cells
         if cell.facts["statistic"] == "max" and cell.ours is not None
     }
     for embedding, item in published.HALVES.items():
-        built = {preset: tables.build(item, preset, stored, (samples,)).cells for preset in PRESETS}
-        for size in wants.SIZES[embedding]:
-            here = {
-                (cell.facts["method"], preset): cell
-                for preset, cells in built.items()
-                for cell in cells
-                if (cell.facts["n"], cell.facts["q"]) == size
-            }
-            yield Case(embedding, size, here, searched.get((embedding, *size)))
+        found = by_case(item, PRESETS, stored, lambda facts: (facts["n"], facts["q"]), samples=(samples,))
+        for size, cells in found.items():
+            yield Case(embedding, size, cells, searched.get((embedding, *size)))
 
 
 def table(place: Path, samples: int = wants.SMALL) -> str:
     """Cell by cell."""
-    compared = [(method, preset) for method in ("aux", "sparse") for preset in (None, *PRESETS)]
-    compared += [("naive", "best")] * (samples == wants.SMALL)
-    columns = [f"{method}, the paper's" if preset is None else f"{method}, `{preset}`" for method, preset in compared]
-    rows = []
-    for case in cases(place, samples):
-        chance = case.cells["aux", "paper"].chance
-        figures = [
-            f"{case.paper(method).ours:.1f}" if preset is None else asked([case.cells[method, preset]])
-            for method, preset in compared
-        ]
-        rows.append((problem(case.embedding, *case.size), f"{chance:.1f}", *figures))
+    stored = results.read(place)
+    return _cell_by_cell(list(cases(stored, samples)), stored, samples)
+
+
+def _cell_by_cell(every: Sequence[Case], stored: results.Index, samples: int) -> str:
+    ways = list(itertools.product(("aux", "sparse"), PRESETS)) + [("naive", "best")] * (samples == wants.SMALL)
+    shown = compared({problem(case.embedding, *case.size): case.cells for case in every}, ways)
     note = f"Match accuracy (%), {amount(samples)} samples: mean ± standard deviation over seeds, their number in"
-    return f"{markdown(('case', 'chance', *columns), rows)}\n\n{note} brackets. {_origin(place, samples)}"
+    return f"{shown}\n\n{note} brackets. {_origin(stored, samples)}"
 
 
 def larger(place: Path) -> str:
     """Cell by cell with 1M samples, then how many agree with the paper's."""
-    every = list(cases(place, wants.LARGE))
+    stored = results.read(place)
+    every = list(cases(stored, wants.LARGE))
     lines = []
     for method, preset in itertools.product(("aux", "sparse"), PRESETS):
         sides = [case.cells[method, preset].beside_paper() for case in every]
@@ -86,7 +76,7 @@ def larger(place: Path) -> str:
             f"{counts[0]} of the {sum(counts)} cells run, above that in {counts[1]}, and below in {counts[2]}."
         )
     lines += [f"- {line}" for line in (_methods(every), _where_best_is_not(every))]
-    return "\n\n".join((table(place, wants.LARGE), "\n".join(lines), LEVELS))
+    return "\n\n".join((_cell_by_cell(every, stored, wants.LARGE), "\n".join(lines), LEVELS))
 
 
 def _methods(every: Sequence[Case]) -> str:
@@ -111,7 +101,7 @@ def _where_best_is_not(every: Sequence[Case]) -> str:
 
 def in_short(place: Path) -> str:
     """How many cells agree with the paper's, and how the methods compare, each at its best."""
-    every = list(cases(place))
+    every = list(cases(results.read(place)))
     searched = [case.searched.beside_paper() for case in every if case.searched]
 
     def count(holds: Callable[[Case], bool], embedding: str = "") -> str:
@@ -156,8 +146,8 @@ def _with_own_pairs(sides: Sequence[int | None]) -> Iterator[str]:
 def pairs(place: Path) -> str:
     """Each grid of the 24 pairs (K, r) that has been run whole: how far the choice matters, and where ours is best."""
     stored, rows, shown = results.first_seeds(results.read(place)), [], dict[str, None]()
-    for preset in ("paper", unstated.SMALL_THROUGHOUT, "stated", "best"):
-        grids = grouped(tables.build("grid", preset, stored).cells, ("embedding", "n", "q"))
+    for preset in ("paper", setup_search.SMALL_THROUGHOUT, "stated", "best"):
+        grids = by_facts(tables.build("grid", preset, stored).cells, ("embedding", "n", "q"))
         for (embedding, n, q), cells in grids.items():
             figures = {pair: cell.ours for cell in cells if (pair := values(cell, "k", "r")) in recipes.SEARCHED}
             run = {pair: ours for pair, ours in figures.items() if ours is not None}
@@ -175,16 +165,16 @@ def pairs(place: Path) -> str:
         f"{', '.join(shown)}; all pairs: `auxmod table grid` in that preset. The best is so by these figures "
         "themselves, which flatters it a little."
     )
-    return f"{markdown(heads, rows)}\n\n{note}"
+    return f"{markdown_table(heads, rows)}\n\n{note}"
 
 
 def _pair(pair: tuple[int, float]) -> str:
     return f"K = {pair[0]}, r = {pair[1]:g}"
 
 
-def _origin(place: Path, samples: int) -> str:
+def _origin(stored: results.Index, samples: int) -> str:
     runs = (
         run for item in published.HALVES.values() for run in recipes.cells(item, PRESETS, seeds=1, samples=(samples,))
     )
-    made = results.origins(results.read(place), runs)
+    made = results.origins(stored, runs)
     return f"{made}: `auxmod reproduce table1a --samples {samples:_}`, and `table1b`."

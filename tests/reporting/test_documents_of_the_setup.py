@@ -8,7 +8,8 @@ import pytest
 import made_up
 from auxmod.experiments import recipes, wants
 from auxmod.files import write_lines
-from auxmod.reporting import blocks, published, unstated
+from auxmod.reporting import published
+from auxmod.reporting.documents import blocks, setup_search
 
 TIMES = {1: 0.20, 2: 0.79, 4: 0.811, 10: 0.9}
 """What a run of so many epochs is made to have learned."""
@@ -34,7 +35,7 @@ def place(tmp_path: Path) -> Path:
 
 def cells(place: Path, start: str, samples: int = wants.LARGE, embedding: str = "angular") -> list[str]:
     """The row that starts so, of the table of so many samples of an embedding."""
-    whole = [text for text in unstated.longer(place).split("\n\n") if text.startswith("| case |")]
+    whole = [text for text in setup_search.longer(place).split("\n\n") if text.startswith("| case |")]
     tables = {(each, count): table for (count, each), table in zip(TABLES, whole, strict=True)}
     (line,) = (line for line in tables[embedding, samples].splitlines() if line.startswith(f"| {start} |"))
     return [cell.strip() for cell in line.split("|")[2:-1]]
@@ -55,7 +56,7 @@ def test_fewer_samples_have_a_table_of_their_own(place: Path) -> None:
     assert cells(place, "case", wants.SMALL)[2:] == ["`paper`, 10 epochs"]
     assert cells(place, "angular, N = 64, q = 257", wants.SMALL) == ["0.4", "43.2", "21.0"]
     assert cells(place, "so many agree", wants.SMALL)[2:] == ["0 of 3, 34.8"]
-    assert unstated.longer(place).count("| in the paper's spread |") == 2  # of 1M
+    assert setup_search.longer(place).count("| in the paper's spread |") == 2  # of 1M
 
 
 def test_agreement_is_counted_over_what_was_run(place: Path) -> None:
@@ -71,19 +72,19 @@ def test_what_lies_within_the_papers_own_spread_is_counted(place: Path) -> None:
 
 
 def test_a_setup_of_which_nothing_was_run_is_named_beneath(place: Path) -> None:
-    notes = [line for line in unstated.longer(place).splitlines() if line.startswith("Match accuracy")]
+    notes = [line for line in setup_search.longer(place).splitlines() if line.startswith("Match accuracy")]
     assert [" Not run: " in note for note in notes] == [False, True, False, True]  # of tokens nothing was run at all
     assert "Not run: `stated`, 10 epochs; `stated`, 20 epochs; `stated`, 30 epochs; `stated+pooling=max+" in notes[1]
 
 
 def test_more_samples_are_compared_at_equal_steps(place: Path) -> None:
-    assert unstated.longer(place).endswith("−1.0 to +10.0 points, +3.0 in the mean (3 cells).")
+    assert setup_search.longer(place).endswith("−1.0 to +10.0 points, +3.0 in the mean (3 cells).")
 
 
 def test_where_little_was_run_nothing_is_compared(tmp_path: Path) -> None:
     write_lines(tmp_path / "longer.jsonl", [])
-    assert unstated.setup(tmp_path) == unstated.finalists(tmp_path) == blocks.NONE
-    assert "in the mean (" not in unstated.longer(tmp_path)
+    assert setup_search.setup(tmp_path) == setup_search.finalists(tmp_path) == blocks.NONE
+    assert "in the mean (" not in setup_search.longer(tmp_path)
 
 
 def test_finalists_are_measured_at_each_number_of_samples_apart(tmp_path: Path) -> None:
@@ -96,5 +97,5 @@ def test_finalists_are_measured_at_each_number_of_samples_apart(tmp_path: Path) 
     (tmp_path / "trials").mkdir()
     write_lines(tmp_path / "trials" / "precision.jsonl", [])
     write_lines(tmp_path / "finalists.jsonl", rows)
-    (line,) = (line for line in unstated.finalists(tmp_path).splitlines() if "init 0.02, pooling max |" in line)
+    (line,) = (line for line in setup_search.finalists(tmp_path).splitlines() if "init 0.02, pooling max |" in line)
     assert [cell.strip() for cell in line.split("|")[2:-1]] == ["9 of 9, 0.4", "", "", "", "0 of 9, 7.0", ""]

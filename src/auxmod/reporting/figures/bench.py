@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from auxmod.reporting.looks import blank
+from auxmod.reporting.figures.looks import blank
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,9 @@ from typing import Any
 from auxmod.experiments import recipes
 from auxmod.files import read_lines
 from auxmod.reporting import render, results, tables
-from auxmod.reporting.blocks import markdown, over_seeds
+from auxmod.reporting.cells import grouped
+from auxmod.reporting.documents.blocks import over_seeds
+from auxmod.reporting.render import markdown_table
 
 
 def headline(place: Path) -> str:
@@ -21,18 +23,15 @@ def headline(place: Path) -> str:
 
 def moduli(place: Path) -> str:
     """The demo's sum at other moduli, method by method, over seeds."""
-    found: dict[tuple[int, str], list[dict[str, Any]]] = {}
-    for row in read_lines(place / "moduli.jsonl"):
-        found.setdefault((row["config"]["problem"]["q"], _method(row["config"])), []).append(row)
+    every = read_lines(place / "moduli.jsonl")
+    found = grouped(every, lambda row: (int(row["config"]["problem"]["q"]), _method(row["config"])))
     body = [
         (f"q = {q}", method, over_seeds([row["scores"]["match"] for row in rows]), str(len(rows)), f"{100 / q:.1f}")
         for (q, method), rows in sorted(found.items())
     ]
-    made: dict[str, list[dict[str, Any]]] = {}
-    for row in (row for rows in found.values() for row in rows):
-        made.setdefault(row["provenance"]["commit"], []).append(row)
+    made = grouped((row for rows in found.values() for row in rows), lambda row: str(row["provenance"]["commit"]))
     note = "; ".join(_runs_of(commit, rows) for commit, rows in made.items())
-    return f"{markdown(('modulus', 'method', 'match accuracy (%)', 'seeds', 'chance (%)'), body)}\n\n{note}."
+    return f"{markdown_table(('modulus', 'method', 'match accuracy (%)', 'seeds', 'chance (%)'), body)}\n\n{note}."
 
 
 def _method(config: dict[str, Any]) -> str:
@@ -63,9 +62,7 @@ def inputs(place: Path) -> str:
 
 def _small_encoder(path: Path, head: str, named: Callable[[dict[str, Any]], str]) -> str:
     """Runs that differ in one thing, over seeds."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for row in read_lines(path):
-        found.setdefault(named(row["config"]), []).append(row)
+    found = grouped(read_lines(path), lambda row: named(row["config"]))
     body = []
     for name, rows in found.items():
         shares = [[row["scores"]["match"] for row in rows]]
@@ -78,7 +75,7 @@ def _small_encoder(path: Path, head: str, named: Callable[[dict[str, Any]], str]
     guessed = "{:.1f}, {:.0f} and {:.0f}".format(*(100 * share for share in chances))
     origin = (f"{m['device']}, {m['precision']}, commit `{m['commit']}`, `{command}`" for command, m in made.items())
     note = f"N = {problem['n']}, q = {problem['q']}; chance {guessed}. {'; '.join(origin)}."
-    return f"{markdown((head, 'match accuracy (%)', 'τ = 0.01', 'τ = 0.05', 'seeds'), body)}\n\n{note}"
+    return f"{markdown_table((head, 'match accuracy (%)', 'τ = 0.01', 'τ = 0.05', 'seeds'), body)}\n\n{note}"
 
 
 def _runs_of(commit: str, rows: Sequence[dict[str, Any]]) -> str:

@@ -7,27 +7,27 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from auxmod.experiments import unstated, wants
+from auxmod.experiments import setup_search, wants
 from auxmod.files import read_lines
 from auxmod.reporting import published, render, results, tables
-from auxmod.reporting.blocks import NONE, distance, epochs, markdown, nearness, problem
-from auxmod.reporting.cells import NEAR, Cell, grouped, values
-from auxmod.reporting.render import amount, figure
+from auxmod.reporting.cells import NEAR, Cell, by_facts, values
+from auxmod.reporting.documents.blocks import NONE, distance, nearness, problem
+from auxmod.reporting.render import amount, epochs, figure, markdown_table
 
 SHOWN = 8
 
 
-def _cells(item: str, place: Path) -> Sequence[Cell]:
-    """An item's cells, of the first seed alone, which all that is compared has."""
-    return tables.build(item, "paper", results.first_seeds(results.read(place))).cells
+def _first(place: Path) -> results.Index:
+    """What is stored of the first seed, which all that is compared has."""
+    return results.first_seeds(results.read(place))
 
 
 def setup(place: Path) -> str:
     """The configurations nearest to the paper's figures, of all that the paper's text leaves open."""
     names = ("pooling", "final_norm", "init", "clip")
-    groups = grouped(_cells("setup", place), names)
+    groups = by_facts(tables.build("setup", "paper", _first(place)).cells, names)
     compared = {key: [cell for cell in cells if cell.difference is not None] for key, cells in groups.items()}
-    whole = {key: cells for key, cells in compared.items() if len(cells) == 2 * len(unstated.TELLING)}
+    whole = {key: cells for key, cells in compared.items() if len(cells) == 2 * len(setup_search.TELLING)}
     if not whole:
         return NONE
     ranked = sorted((distance(cells), key) for key, cells in whole.items())
@@ -42,10 +42,10 @@ def setup(place: Path) -> str:
     )
     note = (
         f"The {SHOWN} nearest of {len(whole)} configurations; in brackets the paper's figures. Match accuracy (%), "
-        f"{' and '.join(problem(name, *size) for name, size in unstated.TELLING)}, 100K samples; the first seed. All: "
-        "`auxmod table setup`."
+        f"{' and '.join(problem(name, *size) for name, size in setup_search.TELLING)}, 100K samples; the first seed. "
+        "All: `auxmod table setup`."
     )
-    return f"{markdown(('configuration', *heads, 'mean distance'), rows)}\n\n{note}"
+    return f"{markdown_table(('configuration', *heads, 'mean distance'), rows)}\n\n{note}"
 
 
 def knobs(place: Path) -> str:
@@ -55,10 +55,10 @@ def knobs(place: Path) -> str:
 
 def finalists(place: Path) -> str:
     """How near each of the last configurations comes to the paper's figures, over all cells of Table 1."""
-    cells = _cells("finalists", place)
+    cells = tables.build("finalists", "paper", _first(place)).cells
     if all(cell.ours is None for cell in cells):
         return NONE
-    groups = grouped(cells, ("changed", "samples", "method", "embedding"))
+    groups = by_facts(cells, ("changed", "samples", "method", "embedding"))
     columns = [
         (samples, method, embedding)
         for samples, embeddings in ((wants.SMALL, tuple(wants.SIZES)), (wants.LARGE, ("token",)))
@@ -70,7 +70,7 @@ def finalists(place: Path) -> str:
         figures = [nearness(group) if len(group) >= len(wants.SIZES["angular"]) else "" for group in whole]
         rows.append((_named(changed), *figures))
     heads = (f"{method}, {name}, {amount(samples)}" for samples, method, name in columns)
-    table = markdown(("configuration", *heads), [row for row in rows if any(row[1:])])
+    table = markdown_table(("configuration", *heads), [row for row in rows if any(row[1:])])
     note = (
         f"Cells of Table 1 that come within {NEAR:g} points of the paper's accuracy, of those run, and the mean "
         "distance from it, by method, embedding and samples; the first seed: `auxmod table finalists`."
@@ -81,7 +81,7 @@ def finalists(place: Path) -> str:
 
 def _tried_on_angles(cells: Sequence[Cell]) -> tuple[str, ...]:
     """The best of all that was tried on one cell of angles."""
-    n, q = unstated.ANGLES[0]
+    n, q = setup_search.ANGLES[0]
     here = [c for c in cells if c.facts["embedding"] == "angular" and (c.facts["n"], c.facts["q"]) == (n, q)]
     tried = sorted((c for c in here if c.facts["method"] == "aux" and c.ours), key=lambda c: -(c.ours or 0))
     if not tried:
@@ -91,7 +91,7 @@ def _tried_on_angles(cells: Sequence[Cell]) -> tuple[str, ...]:
         f"The {SHOWN} best of {len(tried)} configurations of `aux` on angles, N = {n}, q = {q}: match accuracy (%), "
         "the first seed."
     )
-    return markdown(("configuration", f"aux ({tried[0].paper})"), rows), note
+    return markdown_table(("configuration", f"aux ({tried[0].paper})"), rows), note
 
 
 def _named(changed: str) -> str:
@@ -113,6 +113,36 @@ def _in_other_precision(place: Path) -> str:
     return f"The same run of the preset `stated`, `aux`, in two precisions: {'; '.join(said)}." if said else ""
 
 
+def starts(place: Path) -> str:
+    """What is left open, by how near it brings four of the configurations, initial weights as named and exchanged."""
+    stored = results.first_seeds(results.read(place))
+    ways = by_facts(tables.build("starts", "paper", stored).cells, ("pooling", "clip"))
+    lines, papers, partly = list[list[str]](), dict[tuple[str, ...], None](), 0
+    for ((pooling, clip), cells), small in itertools.product(ways.items(), setup_search.STARTS[1:]):
+        own = [cell for cell in cells if cell.facts["init"] in ("default", small)]
+        for method in ("aux", "sparse"):
+            four = [cell for cell in own if cell.facts["method"] == method]
+            if any(cell.ours is None for cell in four):
+                partly += 1
+            else:
+                setup = f"{pooling}, {'clip 1' if clip else 'no clip'}, small `{small}`"
+                ours = [setup, method, *(f"{cell.ours:.1f}" for cell in four)]
+                lines.append([*ours, nearness(four), nearness(tables.exchanged(four, "init"))])
+                papers["the paper's", method, *(f"{cell.paper:.1f}" for cell in four)] = None
+    if not lines:
+        return NONE
+    dropout = ("no dropout", "dropout")
+    heads = ["setup", "method", *(f"{init}, {each}" for init in ("default", "small") for each in dropout)]
+    note = (
+        "Match accuracy (%) at N = 8, q = 97, tokens, 1M samples, the first seed: what the paper states, but for what "
+        f"is named. Then how many of the four are within {NEAR:g} points of the paper's figures, and the mean distance "
+        "from them, as its rows are named and with the names of its initial weights exchanged. Left out, since "
+        f"not all four have been run: {partly}. `auxmod table starts` has the figures."
+    )
+    lines = [[*paper, "", ""] for paper in papers] + lines
+    return f"{markdown_table([*heads, 'as named', 'exchanged'], lines)}\n\n{note}"
+
+
 def _in_spread(cells: Sequence[Cell]) -> str:
     """How many lie within what the paper itself found from one pair (K, r) to another."""
     run = [cell for cell in cells if cell.ours is not None]
@@ -129,18 +159,19 @@ def _within(cell: Cell) -> bool:
 
 def longer(place: Path) -> str:
     """`aux` with 100K samples, and with 1M, by setup and by how long it trains; and what more samples bring alone."""
-    own = grouped(_cells("longer", place), ("samples", "embedding"))
+    stored = _first(place)
+    own = by_facts(tables.build("longer", "paper", stored).cells, ("samples", "embedding"))
     large = [cell for (samples, _), cells in own.items() if samples == wants.LARGE for cell in cells]
     parts = [_trained(cells, samples) for (samples, _), cells in own.items()]
-    return "\n\n".join((*parts, _at_equal_steps(place, large))).rstrip()
+    return "\n\n".join((*parts, _at_equal_steps(stored, large))).rstrip()
 
 
 def _trained(own: Sequence[Cell], samples: int) -> str:
     """Cell by cell, and how many agree with the paper's."""
-    ways, rows = grouped(own, ("setup", "epochs")), []
+    ways, rows = by_facts(own, ("setup", "epochs")), []
     begun = [way for way, cells in ways.items() if any(cell.ours is not None for cell in cells)]
     near = {way: ways[way] for way in begun or ways}
-    for (embedding, n, q), cells in grouped(own, ("embedding", "n", "q")).items():
+    for (embedding, n, q), cells in by_facts(own, ("embedding", "n", "q")).items():
         figures = {values(cell, "setup", "epochs"): cell.ours for cell in cells}
         ours = ("not run" if figures[way] is None else f"{figures[way]:.1f}" for way in near)
         rows.append((problem(embedding, n, q), f"{cells[0].chance:.1f}", f"{cells[0].paper:.1f}", *ours))
@@ -158,12 +189,11 @@ def _trained(own: Sequence[Cell], samples: int) -> str:
         note += "its Table 3"
     left = [f"`{setup}`, {epochs(count)}" for setup, count in ways if (setup, count) not in near]
     missing = f" Not run: {'; '.join(left)}." if left else ""
-    return f"{markdown(heads, rows)}\n\n{note}. `auxmod table longer` has the figures.{missing}"
+    return f"{markdown_table(heads, rows)}\n\n{note}. `auxmod table longer` has the figures.{missing}"
 
 
-def _at_equal_steps(place: Path, cells: Sequence[Cell]) -> str:
+def _at_equal_steps(stored: results.Index, cells: Sequence[Cell]) -> str:
     """How much more 1M samples bring than 100K, seen ten times as often, do."""
-    stored = results.first_seeds(results.read(place))
     once = [cell for cell in cells if cell.facts["epochs"] == 1]
     fewer = {
         (setup, *values(cell, "embedding", "n", "q")): cell.ours

@@ -11,7 +11,8 @@ import made_up
 from auxmod.config import Model
 from auxmod.experiments import recipes, wants
 from auxmod.files import write_lines
-from auxmod.reporting import further, published, reproduced, results, tables
+from auxmod.reporting import published, results, tables
+from auxmod.reporting.documents import other_tables, setup_search, table1
 
 
 @pytest.fixture
@@ -33,14 +34,14 @@ def place(tmp_path: Path) -> Path:
 
 
 def test_cells_are_counted_near_above_and_ahead(place: Path) -> None:
-    text = reproduced.in_short(place)
+    text = table1.in_short(place)
     assert "in 18 of 18 cells: 9 of 9 for tokens, 9 of 9 for angles. `sparse` is in 0 of 18;" in text
     assert "`aux` is more than 5 points above the paper's figure in 16 of 18 cells" in text  # two have no room
     assert "`sparse` is above the paper's or level with it in 18 of 18." in text
 
 
 def test_the_best_of_all_pairs_is_compared_where_all_were_run(place: Path) -> None:
-    assert "24 pairs" not in reproduced.in_short(place)
+    assert "24 pairs" not in table1.in_short(place)
     grid = recipes.grid("paper", (wants.SMALL,), pairs=recipes.SEARCHED)
     chosen = {("angular", 16, 257): 0.931, ("angular", 16, 433): 0.9, ("token", 8, 31): 0.8}
     rows = []
@@ -50,11 +51,11 @@ def test_the_best_of_all_pairs_is_compared_where_all_were_run(place: Path) -> No
             rows.append(made_up.row(run, match=best if (run.method.k, run.method.r) == (4, 0.2) else 0.1))
     write_lines(place / "table3.jsonl", rows[:-1])  # of one grid the last pair was not run
     assert "within 5 points in 1 of the 2 cells whose pairs have all been run, above that in 0, and" in (
-        reproduced.in_short(place)
+        table1.in_short(place)
     )
     write_lines(place / "table3.jsonl", rows)
     assert "in 1 of the 3 cells whose pairs have all been run, above that in 1, and below in 1." in (
-        reproduced.in_short(place)
+        table1.in_short(place)
     )
 
 
@@ -70,10 +71,10 @@ def test_a_grid_is_shown_where_all_its_pairs_were_run(tmp_path: Path) -> None:
         elif here == ("angular", 16, 433) and pair != (5, 0.2):
             rows.append(made_up.row(run, match=0.9))
     write_lines(tmp_path / "table3.jsonl", rows)
-    (line,) = (line for line in reproduced.pairs(tmp_path).splitlines() if line.startswith(("| angular", "| token")))
+    (line,) = (line for line in table1.pairs(tmp_path).splitlines() if line.startswith(("| angular", "| token")))
     shown = "| 0.4 | 93.0 (K = 6, r = 0.3) | 50.0 | 26.0 | 50.0 | 74.0 | K = 4, r = 0.2 |"
     assert line == f"| angular, N = 16, q = 257, `stated` {shown}"
-    assert "`auxmod reproduce table3 --preset stated --method aux`;" in reproduced.pairs(tmp_path)
+    assert "`auxmod reproduce table3 --preset stated --method aux`;" in table1.pairs(tmp_path)
 
 
 def test_a_wide_spread_is_no_agreement_with_the_paper(tmp_path: Path) -> None:
@@ -84,16 +85,16 @@ def test_a_wide_spread_is_no_agreement_with_the_paper(tmp_path: Path) -> None:
     )
     rows = [made_up.row(replace(run, seed=seed), match) for seed, match in enumerate((0.15, 0.99, 0.99))]
     write_lines(tmp_path / "table1.jsonl", [row | {"provenance": {"commit": "abc", "device": "a"}} for row in rows])
-    assert "in 0 of the 1 cells run, above that in 1," in reproduced.larger(tmp_path)
+    assert "in 0 of the 1 cells run, above that in 1," in table1.larger(tmp_path)
 
 
 def test_what_was_not_run_agrees_with_nothing(tmp_path: Path) -> None:
     for name in ("table1", "finalists", "beyond"):
         write_lines(tmp_path / f"{name}.jsonl", [])
-    text = reproduced.in_short(tmp_path)
+    text = table1.in_short(tmp_path)
     assert "in 0 of 18 cells: 0 of 9 for tokens, 0 of 9 for angles. `sparse` is in 0 of 18; in 14 of 18 the" in text
     assert "ahead of `sparse` in 0 of 18 cells, level in 0 of 18, and behind in 0 of 18" in text
-    assert reproduced.table(tmp_path).count("not run") == 18 * 5
+    assert table1.table(tmp_path).count("not run") == 18 * 5
 
 
 def test_with_more_samples_only_cells_that_were_run_are_counted(tmp_path: Path) -> None:
@@ -107,7 +108,7 @@ def test_with_more_samples_only_cells_that_were_run_are_counted(tmp_path: Path) 
             rows.append(row | {"provenance": {"commit": "abc", "device": "a device"}})
     for name, lines in (("table1", rows), ("finalists", []), ("beyond", [])):
         write_lines(tmp_path / f"{name}.jsonl", lines)
-    text = reproduced.larger(tmp_path)
+    text = table1.larger(tmp_path)
     assert (
         "`aux` is within 5 points of the paper's figure in 1 of the 3 cells run, above that in 1, and below in 1"
         in text
@@ -126,13 +127,13 @@ def test_where_the_best_setup_is_not_the_best_is_said(tmp_path: Path) -> None:
         if want.variant == "aux" and want.run.problem.n == 64
     ]
     write_lines(tmp_path / "table1.jsonl", [row | {"provenance": {"commit": "abc", "device": "a"}} for row in rows])
-    text = reproduced.larger(tmp_path)
+    text = table1.larger(tmp_path)
     assert "`aux` in 1 of 18 cells (angular, N = 64, q = 433), `sparse` in 0 of 18 cells." in text
 
 
 def test_of_table_2_and_the_16_configurations_what_was_run_is_shown(tmp_path: Path) -> None:
     write_lines(tmp_path / "other.jsonl", [])
-    assert further.table2(tmp_path) == further.configs(tmp_path) == further.NONE
+    assert other_tables.table2(tmp_path) == other_tables.configs(tmp_path) == other_tables.NONE
     rows = [
         made_up.row(want.run, tau=0.25, match=0.125)
         for item, samples in (("table2", wants.HUGE), ("configs", wants.LARGE))
@@ -141,12 +142,12 @@ def test_of_table_2_and_the_16_configurations_what_was_run_is_shown(tmp_path: Pa
         if want.run.model.dropout == 0 or want.run.model.norm == "pre"
     ]
     write_lines(tmp_path / "other.jsonl", [row | {"provenance": {"commit": "abc", "device": "a"}} for row in rows])
-    heads, _, line, *_ = further.table2(tmp_path).splitlines()
+    heads, _, line, *_ = other_tables.table2(tmp_path).splitlines()
     assert heads == "| case | chance | sparse, the paper's | sparse, `stated` |"
     paper = published.find("table2", n=16, q=3329, samples=wants.HUGE, method="sparse", tau=0.05)
     assert line == f"| angular, N = 16, q = 3329, 10M samples | 10.0 | {paper} | 25.0 (1) |"
-    assert "τ = 0.05: 1 of its 32 cases" in further.table2(tmp_path)
-    text = further.configs(tmp_path)
+    assert "τ = 0.05: 1 of its 32 cases" in other_tables.table2(tmp_path)
+    text = other_tables.configs(tmp_path)
     assert "12 of its 16 cases" in text
     assert "| pre-norm, biases, init default, dropout 0.1 | 1.0 | 97.2 | 12.5 (1) |" in text
     assert "post-norm, no biases, init 0.02, dropout 0 |" in text
@@ -162,7 +163,7 @@ def test_closer_than_the_papers_tau_the_range_over_q_is_shown(tmp_path: Path) ->
             row["scores"]["tau"]["0.005"] = {257: 0.9, 3329: 0.5, 42899: 0.625, 974269: 0.75}[q]
             rows.append(row)
     write_lines(tmp_path / "table2.jsonl", rows)
-    text = further.table2(tmp_path)
+    text = other_tables.table2(tmp_path)
     assert "| 64 | 1.0 | 50.0 to 90.0 (4 of 4) | not run |" in text
     assert "| 128 | 1.0 | 90.0 (1 of 4) | 90.0 (1 of 4) |" in text
 
@@ -181,7 +182,7 @@ def test_a_paper_whose_initial_weights_are_named_for_each_other_is_seen(tmp_path
         return published.CONFIGURATIONS[model.norm, model.bias, init, model.dropout][1] / 100
 
     write_lines(tmp_path / "other.jsonl", list(configurations("configs", exchanged)))
-    (line,) = (line for line in further.configs(tmp_path).splitlines() if line.startswith("| aux, `paper` |"))
+    (line,) = (line for line in other_tables.configs(tmp_path).splitlines() if line.startswith("| aux, `paper` |"))
     named, norms, biases, weights, dropout = line.strip("| ").split(" | ")[1:]
     assert weights == "16 of 16, 0.0"
     for other in (named, norms, biases, dropout):
@@ -198,7 +199,7 @@ def test_a_paper_whose_initial_weights_are_named_for_each_other_is_seen(tmp_path
 
 def test_starts_that_were_run_whole_are_measured_by_both_names(tmp_path: Path) -> None:
     write_lines(tmp_path / "other.jsonl", [])
-    assert further.starts(tmp_path) == further.NONE
+    assert setup_search.starts(tmp_path) == other_tables.NONE
 
     def named(model: Model) -> float:
         init = model.init.removeprefix("linear-")
@@ -207,7 +208,7 @@ def test_starts_that_were_run_whole_are_measured_by_both_names(tmp_path: Path) -
     rows = [row for row in configurations("starts", named) if row["config"]["model"]["pooling"] != "cls"]
     part = [row for row in rows if row["config"]["model"]["init"] != "0.02"]
     write_lines(tmp_path / "other.jsonl", part)
-    lines = further.starts(tmp_path).splitlines()[2:]
+    lines = setup_search.starts(tmp_path).splitlines()[2:]
     assert lines[0] == "| the paper's | aux | 90.1 | 17.5 | 73.5 | 33.9 |  |  |"
     assert (
         "| max, clip 1, small `linear-0.02` | aux | 90.1 | 17.5 | 73.5 | 33.9 | 4 of 4, 0.0 | 0 of 4, 16.5 |" in lines

@@ -10,8 +10,9 @@ from typing import Any
 from auxmod.experiments import recipes, wants
 from auxmod.files import read_lines
 from auxmod.reporting import results, tables
-from auxmod.reporting.blocks import asked, epochs, markdown, over_seeds, problem
-from auxmod.reporting.cells import NAMES, grouped
+from auxmod.reporting.cells import NAMES, by_facts, grouped
+from auxmod.reporting.documents.blocks import asked, over_seeds, problem
+from auxmod.reporting.render import epochs, markdown_table, with_spread
 from auxmod.settings import TAILS, build
 
 
@@ -26,7 +27,7 @@ def ways(place: Path) -> str:
             row["way"],
             ", ".join(f"{_name(name)} = {_value(value)}" for name, value in row["choice"].items()),
             f"{row['cost']:.0f}",
-            f"{100 * row['match']:.1f} ± {100 * row['std']:.1f}",
+            with_spread(100 * row["match"], 100 * row["std"]),
             str(row["seeds"]),
             f"{100 / row['q']:.1f}",
         )
@@ -34,7 +35,7 @@ def ways(place: Path) -> str:
     )
     made = {row["preset"]: row["provenance"] for row in rows}
     notes = [f"`{name}`: {m['device']}, {m['precision']} trunk, commit `{m['commit']}`" for name, m in made.items()]
-    return f"{markdown(columns, body)}\n\n{'; '.join(notes)}."
+    return f"{markdown_table(columns, body)}\n\n{'; '.join(notes)}."
 
 
 def _name(setting: str) -> str:
@@ -52,7 +53,7 @@ EPOCHS = {(case.embedding, *case.size, case.samples): case.epochs for case in re
 def beyond(place: Path) -> str:
     """Methods at their best past the paper: each figure asked once, and asked often."""
     stored = results.read(place)
-    groups = grouped(tables.build("beyond", "best", stored).cells, ("embedding", "n", "q", "samples", "tau"))
+    groups = by_facts(tables.build("beyond", "best", stored).cells, ("embedding", "n", "q", "samples", "tau"))
     columns = ("case", "accuracy", "chance", "the paper's aux", *(NAMES[name] for name in COMPARED))
     rows = []
     for (embedding, n, q, samples, tau), cells in groups.items():
@@ -66,18 +67,19 @@ def beyond(place: Path) -> str:
         f"brackets (of the pairs: one seed each). The paper's figures are after {epochs(build().training.epochs)}. "
         f"{results.origins(stored, recipes.cells('beyond'))}: `auxmod reproduce beyond`."
     )
-    return f"{markdown(columns, rows)}\n\n{note}"
+    return f"{markdown_table(columns, rows)}\n\n{note}"
 
 
 def trials(place: Path) -> str:
     """Trials past the paper, case by case, the most exact first."""
-    cases: dict[str, list[dict[str, Any]]] = {}
-    for row in read_lines(place / "trials" / "past_the_paper.jsonl"):
-        config, samples = row["config"], row["config"]["training"]["samples"]
-        case = problem(*_problem(row))
-        longer = f", {samples:,} samples, {epochs(config['training']['epochs'])}" if samples > wants.SMALL else ""
-        cases.setdefault(case + longer, []).append(row)
-    return "\n\n".join(f"**{case}**\n\n{_case(rows)}" for case, rows in cases.items())
+
+    def case(row: dict[str, Any]) -> str:
+        training = row["config"]["training"]
+        longer = f", {training['samples']:,} samples, {epochs(training['epochs'])}"
+        return problem(*_problem(row)) + (longer if training["samples"] > wants.SMALL else "")
+
+    cases = grouped(read_lines(place / "trials" / "past_the_paper.jsonl"), case)
+    return "\n\n".join(f"**{name}**\n\n{_case(rows)}" for name, rows in cases.items())
 
 
 def _case(rows: list[dict[str, Any]]) -> str:
@@ -90,7 +92,7 @@ def _case(rows: list[dict[str, Any]]) -> str:
         for row in scored
     )
     body = [(row["tag"], *(f"{100 * v:.1f}" for v in values)) for row, values in zip(scored, figures, strict=True)]
-    return markdown(columns, body + [(row["tag"], "diverged", "", "", "") for row in rows if "failed" in row])
+    return markdown_table(columns, body + [(row["tag"], "diverged", "", "", "") for row in rows if "failed" in row])
 
 
 RARE = ((32, 257), (64, 433))
@@ -123,7 +125,7 @@ def by_rarity(place: Path) -> str:
     heads = (f"{way}, N = {n}, q = {q}" for (n, q), way in columns)
     chances = " and ".join(f"{100 / q:.1f}" for _, q in RARE)
     note = f"of the runs above, asked once, over all seeds; chance {chances}. Sums that wrap as often count as one."
-    table = markdown(("deviations from the mean", f"share at N = {RARE[-1][0]} (%)", *heads), body)
+    table = markdown_table(("deviations from the mean", f"share at N = {RARE[-1][0]} (%)", *heads), body)
     return f"{table}\n\nMatch accuracy (%) {note}"
 
 
@@ -145,7 +147,7 @@ def tails(place: Path) -> str:
         "In percent, asked once: mean ± standard deviation over seeds, samples and steps as in the table above. "
         + "; ".join(f"{way}: commit `{commit}`" for way, commit in made)
     )
-    return f"{markdown(('case', 'accuracy', *heads, 'seeds'), rows)}\n\n{note}."
+    return f"{markdown_table(('case', 'accuracy', *heads, 'seeds'), rows)}\n\n{note}."
 
 
 def _by_way(place: Path) -> dict[str, list[dict[str, Any]]]:

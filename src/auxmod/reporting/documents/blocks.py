@@ -1,0 +1,70 @@
+"""What blocks of the pages have in common: words, figures over seeds, and ours beside the paper's."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from auxmod.experiments.wants import Facts
+from auxmod.reporting import results, tables
+from auxmod.reporting.cells import Cell
+from auxmod.reporting.render import figure, markdown_table, with_spread
+
+Way = tuple[str, str]
+"""A method in a preset."""
+Key = TypeVar("Key")
+NONE = "None of it has been run."
+
+
+def problem(embedding: str, n: int, q: int) -> str:
+    """A problem, in words."""
+    return f"{embedding}, N = {n}, q = {q}"
+
+
+def over_seeds(shares: Sequence[float], digits: int = 1) -> str:
+    """Shares as one figure in percent: their mean and spread."""
+    return with_spread(100 * statistics.fmean(shares), 100 * statistics.stdev(shares), digits)
+
+
+def asked(cells: Sequence[Cell]) -> str:
+    """The figures of one method (asked once and, where there are two, asked often), and how many seeds there are."""
+    if not any(cell.count or cell.failed for cell in cells):
+        return "not run" if cells else ""
+    figures = " / ".join(with_spread(cell.ours, cell.std) for cell in cells)
+    return f"{figures} ({cells[0].count}" + (f", {cells[0].failed} failed)" if cells[0].failed else ")")
+
+
+def by_case(
+    item: str, presets: Sequence[str], stored: results.Index, case: Callable[[Facts], Key], **chosen: Any
+) -> dict[Key, dict[Way, Cell]]:
+    """An item's cells in these presets by what they are a case of, and there by method and preset."""
+    found: dict[Key, dict[Way, Cell]] = {}
+    for preset in presets:
+        for cell in tables.build(item, preset, stored, **chosen).cells:
+            found.setdefault(case(cell.facts), {})[cell.facts["method"], preset] = cell
+    return found
+
+
+def compared(found: Mapping[str, Mapping[Way, Cell]], ways: Sequence[Way]) -> str:
+    """A row for each case: chance, then by method the paper's figure, where it has any, and ours in each preset."""
+    heads, rows = ["case", "chance"], [[name, figure(cells[ways[0]].chance, 1)] for name, cells in found.items()]
+    for method in dict.fromkeys(method for method, _ in ways):
+        own = [way for way in ways if way[0] == method]
+        papers = [cells[own[0]].paper for cells in found.values()]
+        known = any(paper is not None for paper in papers)
+        heads += [f"{method}, the paper's"] * known + [f"{method}, `{preset}`" for _, preset in own]
+        for row, paper, cells in zip(rows, papers, found.values(), strict=True):
+            row += [figure(paper, 1)] * known + [asked([cells[way]]) for way in own]
+    return markdown_table(heads, rows)
+
+
+def distance(cells: Sequence[Cell]) -> float:
+    """Points between ours and the paper's, in the mean over the cells that have both."""
+    return statistics.fmean(abs(cell.difference) for cell in cells if cell.difference is not None)
+
+
+def nearness(cells: Sequence[Cell]) -> str:
+    """How many of those run agree with the paper's, and the mean distance from it."""
+    sides = [cell.beside_paper() for cell in cells if cell.difference is not None]
+    return f"{sides.count(0)} of {len(sides)}, {distance(cells):.1f}" if sides else ""

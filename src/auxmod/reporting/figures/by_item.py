@@ -1,0 +1,37 @@
+"""The paper's figures, and the ones it lacks, drawn from stored results: what is not run is left blank, and said.
+
+Orange is aux, blue is sparse, throughout.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from auxmod.errors import require
+from auxmod.reporting.figures import compared, curves, heatmaps, theory
+from auxmod.reporting.results import Index
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw(item: str, preset: str, stored: Index) -> Figure:
+    """A figure by its item's name."""
+    require(item in FIGURES, f"There is no figure {item!r}; choose one of {', '.join(FIGURES)}.")
+    return FIGURES[item](preset, stored)
+
+
+FIGURES: dict[str, Callable[[str, Index], Figure]] = {
+    "gap": lambda _, __: theory.gap_figure(),
+    "rho": lambda _, __: theory.rho_figure(64, 433),
+    "configs": compared.configs_figure,
+    "grid": heatmaps.grid_figure,
+    "redbox": heatmaps.redbox_figure,
+    "curves": curves.equal_figure,
+    "table1a": functools.partial(compared.table1_figure, "table1a"),
+    "table1b": functools.partial(compared.table1_figure, "table1b"),
+    "headline": lambda _, stored: curves.headline_figure(stored),
+}
+"""By the names of their items."""

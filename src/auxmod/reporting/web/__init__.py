@@ -1,0 +1,1 @@
+"""Web pages of one file: `report` of a store, `view` of a run."""

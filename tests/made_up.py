@@ -12,7 +12,7 @@ from typing import Any
 from safetensors.numpy import save
 
 from auxmod.config import RunConfig
-from auxmod.experiments.store import Results, result_row
+from auxmod.experiments.results_file import Results, result_row
 from auxmod.problem import theory
 
 

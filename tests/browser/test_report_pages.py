@@ -10,7 +10,7 @@ import pytest
 import made_up
 from auxmod.cli import main
 from auxmod.experiments import recipes, wants
-from auxmod.experiments.store import Results, result_row
+from auxmod.experiments.results_file import Results, result_row
 from tiny import flags, tiny
 
 EVIL = "</script><img src=x onerror=alert(1)>"

@@ -11,7 +11,8 @@ import pytest
 import auxmod
 import made_up
 from auxmod.experiments import claims
-from auxmod.experiments.store import Run, result_row
+from auxmod.experiments.results_file import result_row
+from auxmod.experiments.run_directory import Run
 from auxmod.serving.server import Server
 from served import served
 from tiny import flags, tiny

@@ -15,8 +15,8 @@ import pytest
 
 import auxmod
 from auxmod.cli import main
-from auxmod.experiments.own_data import with_digest
-from auxmod.experiments.store import Run
+from auxmod.experiments.resolving import with_digest
+from auxmod.experiments.run_directory import Run
 from tiny import flags, tiny
 
 Cli = Callable[..., str]

@@ -14,7 +14,7 @@ import pytest
 from auxmod.cli import main
 from auxmod.cli.demo import _save_picture
 from auxmod.cli.display import Bars, line_chart
-from auxmod.experiments.store import Run
+from auxmod.experiments.run_directory import Run
 from auxmod.learning.engine import Ensemble, Progress
 
 

@@ -21,7 +21,7 @@ from auxmod.cli.options import whole, whole_numbers
 from auxmod.cli.tables import show_tables
 from auxmod.errors import UserError
 from auxmod.experiments import presets, recipes, wants
-from auxmod.experiments.store import result_row
+from auxmod.experiments.results_file import result_row
 from auxmod.files import write_lines
 from auxmod.learning.cost import step_flops
 from auxmod.reporting import published, results, tables

@@ -11,7 +11,8 @@ import pytest
 import made_up
 from auxmod.cli import display, main
 from auxmod.experiments import catalogue, claims
-from auxmod.experiments.store import Results, Run, result_row
+from auxmod.experiments.results_file import Results, result_row
+from auxmod.experiments.run_directory import Run
 from auxmod.files import write_json
 from tiny import tiny
 

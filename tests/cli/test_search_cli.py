@@ -13,7 +13,8 @@ import pytest
 
 from auxmod.cli import main
 from auxmod.cli.watch import Watch
-from auxmod.experiments.store import Run, read_results
+from auxmod.experiments.results_file import read_results
+from auxmod.experiments.run_directory import Run
 from auxmod.learning.engine import Progress
 from tiny import flags
 

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from auxmod.cli import display, grid, main, watch
 from auxmod.experiments.choosing import pairs
-from auxmod.experiments.store import Results, read_results, result_row
+from auxmod.experiments.results_file import Results, read_results, result_row
 from tiny import SETTINGS, tiny
 
 LONG = {"n": "2", "epochs": "10", "width": "8,16,24", "k": "3:4", "r": "0.2,0.4", "seed": "0:1"}

@@ -14,7 +14,7 @@ import pytest
 from cyclopts import MissingArgumentError
 
 from auxmod.cli import app, main
-from auxmod.experiments import own_data
+from auxmod.experiments import resolving
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -77,7 +77,7 @@ def test_a_page_runs_from_top_to_bottom(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("auxmod.learning.engine.VALIDATION_SAMPLES", 100)
-    monkeypatch.setattr(own_data, "with_preset", tiny(own_data.with_preset))
+    monkeypatch.setattr(resolving, "with_preset", tiny(resolving.with_preset))
     ran = 0
     for block in blocks(ROOT / page):
         if block.kind == "toml":

@@ -25,8 +25,8 @@ from auxmod.errors import UserError
 from auxmod.experiments import cluster, sweep
 from auxmod.experiments.cluster import Desk
 from auxmod.experiments.ensembles import Notice, ShortError, Started, train_ensemble
+from auxmod.experiments.results_file import read_results
 from auxmod.experiments.single import Interrupted
-from auxmod.experiments.store import read_results
 from auxmod.experiments.sweep import Queue, run_sweep
 from tiny import flags, tiny
 

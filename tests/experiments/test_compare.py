@@ -8,7 +8,7 @@ import torch
 
 from auxmod.errors import UserError
 from auxmod.experiments.compare import FIXED, compare
-from auxmod.experiments.own_data import resolved
+from auxmod.experiments.resolving import resolved
 from auxmod.experiments.space import DEFAULT
 from auxmod.files import read_lines
 from tiny import SETTINGS

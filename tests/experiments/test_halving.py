@@ -15,9 +15,9 @@ from auxmod.config import RunConfig
 from auxmod.experiments import choosing, ensembles, halving
 from auxmod.experiments.ensembles import Ended, Notice, Started, train_ensemble
 from auxmod.experiments.halving import RUNGS, Rung, behind
+from auxmod.experiments.results_file import result_row
 from auxmod.experiments.saving import accounts
 from auxmod.experiments.single import Interrupted
-from auxmod.experiments.store import result_row
 from auxmod.learning import engine
 from auxmod.learning.engine import Ensemble, Finished, Progress
 from tiny import tiny

@@ -11,7 +11,7 @@ import pytest
 import made_up
 from auxmod.errors import UserError
 from auxmod.experiments import claims
-from auxmod.experiments.store import Results, locked, read_results, result_row
+from auxmod.experiments.results_file import Results, locked, read_results, result_row
 from tiny import tiny
 
 

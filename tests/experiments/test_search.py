@@ -22,10 +22,10 @@ from auxmod.errors import UserError
 from auxmod.experiments import claims, ensembles, halving, saving, search
 from auxmod.experiments.asking import STARTUP, Plan
 from auxmod.experiments.ensembles import Notice, Started
+from auxmod.experiments.results_file import read_results
 from auxmod.experiments.search import run_search
 from auxmod.experiments.single import Interrupted
 from auxmod.experiments.space import Space, parse_space
-from auxmod.experiments.store import read_results
 from auxmod.experiments.study import finished, hidden, opened, summary
 from tiny import SETTINGS, tiny
 

@@ -13,9 +13,9 @@ import auxmod
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
 from auxmod.experiments.catalogue import read_run
-from auxmod.experiments.own_data import load_data, resolved, with_digest
+from auxmod.experiments.resolving import load_data, resolved, with_digest
+from auxmod.experiments.run_directory import Run
 from auxmod.experiments.single import DivergedError, Interrupted, create_run, train_run
-from auxmod.experiments.store import Run
 from auxmod.learning import memory
 from auxmod.learning.engine import Progress, training_inputs
 from auxmod.problem.rows import read_npz
@@ -251,15 +251,15 @@ def test_a_sound_model_may_be_asked_often(embedding: str) -> None:
 def test_a_data_file_is_read_once_for_all_cells_and_again_where_it_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from auxmod.experiments import own_data
+    from auxmod.experiments import resolving
 
     reads = []
-    monkeypatch.setattr(own_data, "read_npz", lambda *given: reads.append(given) or read_npz(*given))
+    monkeypatch.setattr(resolving, "read_npz", lambda *given: reads.append(given) or read_npz(*given))
     given = {name: value for name, value in SETTINGS.items() if name != "samples"} | {"data": str(tmp_path / "x.npz")}
     found = []
     for size in (60, 70):
         np.savez(tmp_path / "x.npz", x=np.ones((size, 4), dtype=int))
-        found.append([own_data.resolved(given | {"seed": seed, "method": "aux"}) for seed in range(5)])
+        found.append([resolving.resolved(given | {"seed": seed, "method": "aux"}) for seed in range(5)])
     assert len(reads) == 2
     assert [{run.training.samples for run in runs} for runs in found] == [{60}, {70}]
 

@@ -15,10 +15,10 @@ from auxmod.config import RunConfig
 from auxmod.errors import UserError
 from auxmod.experiments import ensembles, packing, saving, sweep
 from auxmod.experiments.ensembles import Ended, Notice, Started, train_ensemble
-from auxmod.experiments.own_data import resolved
 from auxmod.experiments.packing import HEADROOM, MOST_MEMBERS, forecast, plan
+from auxmod.experiments.resolving import resolved
+from auxmod.experiments.results_file import read_results, result_row
 from auxmod.experiments.single import Interrupted, create_run, train_run
-from auxmod.experiments.store import read_results, result_row
 from auxmod.experiments.sweep import Event, Standing, run_sweep
 from auxmod.learning import engine
 from auxmod.learning.cost import member_bytes, work

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from auxmod.cli import main
-from auxmod.experiments.store import Run, read_results
+from auxmod.experiments.results_file import read_results
+from auxmod.experiments.run_directory import Run
 from auxmod.experiments.track import tracker
 from tiny import flags, tiny
 

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from auxmod.errors import UserError
 from auxmod.problem import laws, theory
+from auxmod.problem.summary import summary
 
 SMALL = [(n, q) for n in range(1, 7) for q in range(2, 8) if q**n <= 3000]
 SIZES = st.tuples(st.integers(1, 40), st.integers(2, 10**6))
@@ -154,7 +155,7 @@ def test_expected_wraps_at_the_largest_size_agree_with_fourier(k: int) -> None:
 def test_the_largest_size_takes_under_a_second() -> None:
     laws.below_counts.cache_clear()
     start = time.process_time()
-    result = theory.summary(256, 974_269, moduli=(1, 2, 4, 8), weights=(0.4, 0.2, 0.2, 0.2))
+    result = summary(256, 974_269, moduli=(1, 2, 4, 8), weights=(0.4, 0.2, 0.2, 0.2))
     assert time.process_time() - start < 1
     assert len(result["moduli"]) == 4
 
@@ -205,7 +206,7 @@ def test_a_choice_lies_in_the_papers_grid(n: int, q: int) -> None:
 
 
 def test_summary_has_the_promised_keys_and_is_json() -> None:
-    result = theory.summary(8, 31, k=5, r=0.2)
+    result = summary(8, 31, k=5, r=0.2)
     assert set(result["expected_wraps"]) >= {"naive", "aux", "sparse_exact", "sparse_limit"}
     assert set(result["expected_wraps_floor"]) >= {"q", "kq", "aux"}
     assert result["expected_wraps"]["naive"] == pytest.approx(8 * 30 / 62)
@@ -216,7 +217,7 @@ def test_summary_has_the_promised_keys_and_is_json() -> None:
     assert result["wrap_law"][0] == result["p_no_wrap"]
     assert sum(result["wrap_law"]) == pytest.approx(1)
     assert json.loads(json.dumps(result, allow_nan=False)) == result
-    assert theory.summary(8, 31, fill="nonzero")["kl_uniform_sparse"] is None
+    assert summary(8, 31, fill="nonzero")["kl_uniform_sparse"] is None
 
 
 @pytest.mark.parametrize(
@@ -239,7 +240,7 @@ def test_summary_has_the_promised_keys_and_is_json() -> None:
 )
 def test_bad_input_is_refused_in_a_sentence(asked: dict[str, object], words: str) -> None:
     with pytest.raises(UserError, match=words) as refusal:
-        theory.summary(**({"n": 8, "q": 31} | asked))
+        summary(**({"n": 8, "q": 31} | asked))
     assert str(refusal.value).endswith(".")
 
 
@@ -274,7 +275,7 @@ def test_each_modulus_needs_its_share_of_the_training(weights: tuple[float, ...]
 
 def test_the_summary_is_of_the_largest_modulus_and_of_a_learned_training_law() -> None:
     n, q = 6, 7
-    told = theory.summary(n, q, moduli=(1, 2, 4), weights=(0.5, 0.25, 0.25))
+    told = summary(n, q, moduli=(1, 2, 4), weights=(0.5, 0.25, 0.25))
     assert (told["k"], told["epsilon"], told["delta"]) == (4, 1.0, 0.0)
     assert told["p_no_wrap"] == float(theory.p_no_wrap(n, q, 4))
     assert told["wrap_law"] == laws.wrap_law(n, q, 4)
@@ -310,7 +311,7 @@ def test_distances_stay_finite_where_probabilities_are_below_the_smallest_float(
         lambda n, q, k: theory.risk_ratio(n, q),
         lambda n, q, k: theory.tv_sparse_uniform(n, q),
         lambda n, q, k: theory.kl_sparse_uniform(n, q),
-        lambda n, q, k: theory.summary(n, q, k=k),
+        lambda n, q, k: summary(n, q, k=k),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("problem", [(16, 97, 4), (40, 999, 3)])

@@ -11,7 +11,7 @@ import pytest
 import made_up
 from auxmod.errors import UserError
 from auxmod.experiments import recipes
-from auxmod.experiments.store import result_row
+from auxmod.experiments.results_file import result_row
 from auxmod.files import write_lines
 from auxmod.reporting.documents import pages, past_the_paper, speed
 from auxmod.reporting.documents.pages import replace_block

@@ -11,7 +11,7 @@ import pytest
 import made_up
 from auxmod.errors import UserError
 from auxmod.experiments import recipes, wants
-from auxmod.experiments.store import result_row
+from auxmod.experiments.results_file import result_row
 from auxmod.problem import theory
 from auxmod.reporting import published, results, tables
 from auxmod.reporting.cells import Cell

@@ -10,8 +10,9 @@ import pytest
 
 import made_up
 from auxmod.errors import UserError
-from auxmod.experiments import catalogue, recipes, store
-from auxmod.experiments.store import Run, result_row
+from auxmod.experiments import catalogue, recipes, results_file
+from auxmod.experiments.results_file import result_row
+from auxmod.experiments.run_directory import Run
 from auxmod.files import write_lines
 from auxmod.reporting import results, tables
 from auxmod.reporting.web import stored_runs
@@ -195,7 +196,7 @@ def test_a_file_that_cannot_be_opened_is_a_sentence(tmp_path: Path, monkeypatch)
     def refuse(path: Path, *_: object) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(store, "open", refuse, raising=False)
+    monkeypatch.setattr(results_file, "open", refuse, raising=False)
     with pytest.raises(UserError, match=r"a\.jsonl cannot be read \(Permission denied\)"):
         results.read(tmp_path)
 

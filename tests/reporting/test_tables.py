@@ -13,7 +13,7 @@ import pytest
 import made_up
 from auxmod.errors import UserError
 from auxmod.experiments import recipes, wants
-from auxmod.experiments.store import result_row
+from auxmod.experiments.results_file import result_row
 from auxmod.problem import theory
 from auxmod.reporting import published, render, results, tables
 from auxmod.reporting.cells import SHAPES, Cell, Table

@@ -14,7 +14,8 @@ import made_up
 from auxmod.cli import main
 from auxmod.errors import UserError
 from auxmod.experiments import recipes, wants
-from auxmod.experiments.store import Results, Run, result_row
+from auxmod.experiments.results_file import Results, result_row
+from auxmod.experiments.run_directory import Run
 from auxmod.reporting.web import charts, file, report, stored_runs, view
 from tiny import tiny
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from auxmod.experiments.store import Run
+from auxmod.experiments.run_directory import Run
 from auxmod.serving.server import Server
 from served import served
 from tiny import tiny

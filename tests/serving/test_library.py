@@ -12,7 +12,8 @@ import torch
 import made_up
 from auxmod.errors import UserError
 from auxmod.experiments import catalogue, claims
-from auxmod.experiments.store import Results, Run, result_row
+from auxmod.experiments.results_file import Results, result_row
+from auxmod.experiments.run_directory import Run
 from auxmod.experiments.sweep import run_sweep
 from auxmod.serving import library as module
 from auxmod.serving.library import Library

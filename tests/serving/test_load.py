@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from auxmod.experiments.store import Run
+from auxmod.experiments.run_directory import Run
 from auxmod.serving.library import Library
 from auxmod.serving.server import pages
 from auxmod.settings import build
@@ -109,7 +109,7 @@ def test_fifty_pages_cost_less_than_three_hundredths_of_a_processor(tmp_path: Pa
 WORK = """
 import sys, time, torch
 from pathlib import Path
-from auxmod.experiments.store import Run
+from auxmod.experiments.run_directory import Run
 from auxmod.learning.engine import Ensemble
 from auxmod.settings import build
 torch.set_num_threads(1)

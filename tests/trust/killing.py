@@ -28,7 +28,7 @@ import made_up
 from auxmod.cli import main
 from auxmod.experiments import halving, saving, search, study, sweep  # noqa: F401  # all that a child would import
 from auxmod.experiments.recipes import cells
-from auxmod.experiments.store import Results, read_results
+from auxmod.experiments.results_file import Results, read_results
 from auxmod.files import parse
 from auxmod.learning import engine
 from auxmod.reporting.web import report  # noqa: F401

@@ -17,7 +17,7 @@ import pytest
 from desk import call
 
 from auxmod.experiments import saving, search
-from auxmod.experiments.store import Run
+from auxmod.experiments.run_directory import Run
 from tiny import flags, tiny
 
 HERE = Path(__file__).parent

@@ -17,7 +17,7 @@ from auxmod.cli import main
 from auxmod.errors import UserError
 from auxmod.experiments import saving
 from auxmod.experiments.recipes import cells
-from auxmod.experiments.store import Results
+from auxmod.experiments.results_file import Results
 from tiny import flags, tiny
 
 BITS = int(os.environ.get("BITS", "8"))

@@ -24,8 +24,8 @@ from auxmod.config import GROUPS, Problem, RunConfig
 from auxmod.errors import UserError
 from auxmod.experiments import catalogue
 from auxmod.experiments.ranges import TYPES, alternatives, expand
+from auxmod.experiments.results_file import Results
 from auxmod.experiments.space import Interval, parse_space
-from auxmod.experiments.store import Results
 from auxmod.files import parse, sealed
 from auxmod.problem.rows import check_rows, parse_rows, read_npz
 from auxmod.settings import build, flatten

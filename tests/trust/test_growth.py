@@ -12,8 +12,9 @@ import pytest
 from desk import call
 
 import made_up
+from auxmod.experiments.results_file import Results
+from auxmod.experiments.run_directory import Run
 from auxmod.experiments.single import train_run
-from auxmod.experiments.store import Results, Run
 from auxmod.files import CONFIG, METRICS, PROVENANCE, RESULT, sealed
 from auxmod.learning.engine import Finished
 from auxmod.learning.precision import resolve_device

@@ -17,7 +17,7 @@ from safetensors.torch import save as to_bytes
 import auxmod
 from auxmod.errors import UserError
 from auxmod.experiments import claims
-from auxmod.experiments.store import Results, result_row
+from auxmod.experiments.results_file import Results, result_row
 from auxmod.files import read_json, sealed, write_json
 from tiny import flags, tiny
 

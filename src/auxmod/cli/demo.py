@@ -17,7 +17,7 @@ from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments.catalogue import measured
 from auxmod.experiments.presets import demo as demo_settings
-from auxmod.experiments.store import Run
+from auxmod.experiments.run_directory import Run
 from auxmod.settings import build
 
 METHODS = ("naive", "sparse", "aux")

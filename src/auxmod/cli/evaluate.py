@@ -108,25 +108,19 @@ def predict(
     require(not (numbers and file), "Give either numbers or --file, not both.")
     check_asks(asks)
     from auxmod.learning.trained import load
-    from auxmod.problem.rows import check_rows
 
     model = load(run, device)
     _say_unfinished(run)
     problem = model.config.problem
-    rows, q = check_rows([_whole(numbers)], problem) if numbers else _rows(file, problem), problem.q
-    answers = []
-    for value, row in zip(model.values(rows, asks).tolist(), rows.tolist(), strict=True):
-        prediction, truth = round(value) % q, sum(row) % q
-        gap = abs(value - truth)
-        answers.append({"prediction": prediction, "truth": truth, "error": min(gap, q - gap), "value": value})
+    answers = model.answers([_whole(numbers)] if numbers else _rows(file, problem), asks)
     if json:
         return print_json(answers)
     lines = [(str(a["prediction"]), str(a["truth"]), f"{a['error']:.3f}") for a in answers]
-    console().print(titled(f"{run}, sums mod {q}", table("", ("prediction", "truth", "circular error"), lines)))
+    console().print(titled(f"{run}, sums mod {problem.q}", table("", ("prediction", "truth", "circular error"), lines)))
 
 
 def _say_unfinished(run: Path) -> None:
-    from auxmod.experiments.store import Run
+    from auxmod.experiments.run_directory import Run
 
     if (run / STATE).exists() and Run(run).result is None:
         told = f"{run} did not come to its end: this is its last checkpoint."

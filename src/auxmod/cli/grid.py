@@ -20,7 +20,7 @@ from auxmod.errors import require
 from auxmod.experiments.choosing import NEAR, pairs
 from auxmod.experiments.presets import GRID
 from auxmod.experiments.ranges import alternatives, expand
-from auxmod.experiments.store import Run
+from auxmod.experiments.run_directory import Run
 from auxmod.files import check_free
 from auxmod.settings import build, flatten
 

@@ -14,7 +14,7 @@ from auxmod.cli.options import SWITCH, Force, Json
 from auxmod.errors import require
 from auxmod.experiments import catalogue, claims
 from auxmod.experiments.catalogue import Entry
-from auxmod.experiments.store import FILES, Run, is_leftover
+from auxmod.experiments.run_directory import FILES, Run, is_leftover
 from auxmod.files import check_free
 
 app = App(

@@ -17,8 +17,8 @@ from auxmod.cli.sweep import ResultsFile
 from auxmod.cli.watch import Watch, stop_when_asked
 from auxmod.errors import require
 from auxmod.experiments.choosing import NEAR
+from auxmod.experiments.results_file import Results
 from auxmod.experiments.space import as_setting, parse_space
-from auxmod.experiments.store import Results
 from auxmod.reporting.figures.looks import check_name, save
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from auxmod.cli.watch import Watch, duration, stop_when_asked
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments.ranges import expand_all, read_tables
-from auxmod.experiments.store import Results, rows_of
+from auxmod.experiments.results_file import Results, rows_of
 from auxmod.experiments.track import track_rows, tracker
 
 DEFAULT_RESULTS = Path("runs/sweep.jsonl")
@@ -162,7 +162,7 @@ def sweep(
 
 def runs_of(cells: Sequence[Mapping[str, Any]], preset: str | None) -> list[RunConfig]:
     """The runs that cells of settings describe, each once; a cell that is none is named."""
-    from auxmod.experiments.own_data import resolved
+    from auxmod.experiments.resolving import resolved
 
     configs = {}
     for cell in cells:

@@ -56,7 +56,7 @@ def theory(
         only = f"--paper-errors is of the paper as a whole, and draws nothing: leave out --{', --'.join(idle)}."
         require(not idle, only)
         return _print_errata(markdown, json)
-    from auxmod.problem.theory import summary
+    from auxmod.problem.summary import summary
 
     values = summary(**{"n": 16, "q": 97} | said)
     drawn = _draw(values, figures, format or "png") if figures else []

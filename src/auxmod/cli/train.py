@@ -25,7 +25,7 @@ from auxmod.cli.options import (
 from auxmod.cli.watch import duration, stop_when_asked
 from auxmod.config import Problem, RunConfig
 from auxmod.errors import require
-from auxmod.experiments.store import Run
+from auxmod.experiments.run_directory import Run
 from auxmod.experiments.track import Start, last_point, tracked, tracker
 from auxmod.files import CONFIG
 from auxmod.settings import flatten
@@ -58,7 +58,7 @@ def train(
     """
     require(checkpoint_every >= 1, f"--checkpoint-every is {checkpoint_every}, but must be 1 step or more.")
     said = given_settings(flags, config)
-    from auxmod.experiments.own_data import resolved, resumed
+    from auxmod.experiments.resolving import resolved, resumed
 
     run = resumed(out, said | ({"preset": preset} if preset else {})) if resume else None
     from auxmod.experiments.single import create_run

@@ -14,8 +14,8 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments.halving import RUNGS
-from auxmod.experiments.own_data import resolved
 from auxmod.experiments.ranges import TYPES
+from auxmod.experiments.resolving import resolved
 from auxmod.experiments.space import Interval, Space
 from auxmod.experiments.study import AGAIN, ASKED, FAILED, HASH, SETTINGS, finished, spent
 from auxmod.files import sha256

@@ -14,7 +14,8 @@ from typing import Any, Literal, get_args, get_origin
 from auxmod.checked import longhand, number, shown
 from auxmod.errors import UserError, require
 from auxmod.experiments.ranges import TYPES
-from auxmod.experiments.store import Run, holds_results, read_results, supersedes
+from auxmod.experiments.results_file import holds_results, read_results, supersedes
+from auxmod.experiments.run_directory import Run
 from auxmod.experiments.trusted import configuration
 from auxmod.files import CONFIG, METRICS, MODEL, RESULT, holds_training
 from auxmod.settings import flatten
@@ -34,7 +35,7 @@ class Entry:
     path: Path
     """Its directory, or the results file it is a row of."""
     row: Mapping[str, Any]
-    """As a row of a results file: `store.result_row`; with neither scores nor a failure while it is not finished."""
+    """As a row of a results file (`result_row`); with neither scores nor a failure while it is not finished."""
 
     @property
     def name(self) -> str:

@@ -3,8 +3,8 @@
 Beside `sweep.jsonl` lies `sweep.jsonl.d/`: for each ensemble in training a claim, `<digest>.lock`, which names its
 runs and is locked by its process, and what it needs to go on, `<digest>.safetensors`. The operating system unlocks a
 claim when its process dies, however it dies; whoever finds it so may go on from there. `plan` has the configurations of
-all that is to be trained, for those who watch. Call these functions while holding `store.locked(results)`, except those
-of a `Claim` one has, :func:`planned`, :func:`watched` and :func:`account`.
+all that is to be trained, for those who watch. Call these functions while holding `results_file.locked(results)`,
+except those of a `Claim` one has, :func:`planned`, :func:`watched` and :func:`account`.
 """
 
 from __future__ import annotations

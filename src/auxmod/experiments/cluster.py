@@ -29,8 +29,8 @@ from auxmod.errors import UserError, first_line, require
 from auxmod.experiments import claims
 from auxmod.experiments.ensembles import Ended, Notice, ShortError, failed_rows
 from auxmod.experiments.packing import plan
+from auxmod.experiments.results_file import locked, read_results, rows_of
 from auxmod.experiments.single import Interrupted
-from auxmod.experiments.store import locked, read_results, rows_of
 from auxmod.experiments.sweep import POLL_SECONDS, Cells, Event, Queue, Standing, run_sweep
 from auxmod.learning.engine import shape_of
 from auxmod.learning.memory import free_bytes

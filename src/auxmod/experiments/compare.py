@@ -26,11 +26,11 @@ from auxmod.errors import require
 from auxmod.experiments import space
 from auxmod.experiments.asking import Plan
 from auxmod.experiments.choosing import NEAR, pairs
-from auxmod.experiments.own_data import resolved
 from auxmod.experiments.presets import GRID
 from auxmod.experiments.ranges import expand
+from auxmod.experiments.resolving import resolved
+from auxmod.experiments.results_file import rows_of
 from auxmod.experiments.search import run_search
-from auxmod.experiments.store import rows_of
 from auxmod.experiments.study import opened, summary
 from auxmod.experiments.sweep import run_sweep
 from auxmod.files import append_line, json_line, read_lines, sha256

@@ -15,10 +15,10 @@ from auxmod.config import RunConfig
 from auxmod.errors import UserError, first_line, require
 from auxmod.experiments.halving import Race, Rung, configs_of
 from auxmod.experiments.origin import provenance
-from auxmod.experiments.own_data import load_data
+from auxmod.experiments.resolving import load_data
+from auxmod.experiments.results_file import result_row
 from auxmod.experiments.saving import Saver, read
 from auxmod.experiments.single import Interrupted, device_name, divergence
-from auxmod.experiments.store import result_row
 from auxmod.learning.checkpoint import load_state
 from auxmod.learning.engine import Ensemble, Finished, Progress
 from auxmod.learning.memory import check_fits, clean_up

@@ -27,10 +27,10 @@ from auxmod.experiments.choosing import near_of
 from auxmod.experiments.ensembles import Ended, Notice, TooLarge, attempted, train_ensemble
 from auxmod.experiments.halving import Race, Rung, configs_of
 from auxmod.experiments.packing import Shape, check_precisions, plan
+from auxmod.experiments.results_file import Results, learn, locked
 from auxmod.experiments.saving import accounts
 from auxmod.experiments.single import Interrupted
 from auxmod.experiments.space import Space
-from auxmod.experiments.store import Results, learn, locked
 from auxmod.experiments.study import COST, FAILED, HASH, MATCH, hidden
 from auxmod.experiments.sweep import POLL_SECONDS, Event, Standing
 from auxmod.learning.cost import work

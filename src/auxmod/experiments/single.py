@@ -18,8 +18,8 @@ import torch
 from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments.origin import provenance
-from auxmod.experiments.own_data import load_data, resolved, resumed, with_digest
-from auxmod.experiments.store import Run
+from auxmod.experiments.resolving import load_data, resolved, resumed, with_digest
+from auxmod.experiments.run_directory import Run
 from auxmod.files import RESULT, STATE
 from auxmod.learning.checkpoint import load_state, save_model, save_state
 from auxmod.learning.engine import Ensemble, Finished, Progress

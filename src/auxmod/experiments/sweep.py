@@ -20,8 +20,8 @@ from auxmod.config import RunConfig
 from auxmod.experiments import claims
 from auxmod.experiments.ensembles import Ended, Notice, Started, TooLarge, attempted, train_ensemble
 from auxmod.experiments.packing import Shape, check_precisions, plan
+from auxmod.experiments.results_file import Results, locked
 from auxmod.experiments.single import Interrupted
-from auxmod.experiments.store import Results, locked
 from auxmod.learning.cost import work
 from auxmod.learning.engine import Progress, shape_of
 from auxmod.learning.memory import clean_up

@@ -19,7 +19,7 @@ from auxmod.learning.model import Dropout, Encoder
 from auxmod.learning.objective import Objective
 from auxmod.learning.plain import PlainModel, to_plain
 from auxmod.learning.precision import resolve_device
-from auxmod.problem import labels
+from auxmod.problem import labels, metrics
 from auxmod.problem.rows import check_rows
 
 
@@ -82,6 +82,15 @@ class TrainedModel(nn.Module):
     def predict(self, x: Any, asks: int = 1) -> np.ndarray[Any, np.dtype[np.int64]]:
         """(x_1 + … + x_N) mod q, as the model sees it: whole numbers in 0..q−1, one a row."""
         return labels.rounded(torch.from_numpy(self.values(x, asks)), self.config.problem.q).numpy()
+
+    def answers(self, x: Any, asks: int = 1) -> list[dict[str, Any]]:
+        """What `auxmod predict` says of each row of x: prediction, truth, circular error, and the unrounded value."""
+        rows, q = check_rows(x, self.config.problem), self.config.problem.q
+        value, truth = torch.from_numpy(self.values(rows, asks)), torch.from_numpy(rows.sum(1) % q)
+        error = metrics.circular_error(value, truth, q)
+        columns = labels.rounded(value, q).tolist(), truth.tolist(), error.tolist(), value.tolist()
+        names = ("prediction", "truth", "error", "value")
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def evaluate(self, samples: int = 100_000, *, x: Any = None, **options: Any) -> dict[str, Any]:
         """Match and τ-accuracy with their chance levels, and accuracy by wraps and by zeros.

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from auxmod.config import Fill
 from auxmod.errors import require
 from auxmod.problem import laws
-from auxmod.settings import resolve_method
 
 SPARSE_LIMIT = Fraction(2, 3)
 """E[X_2]/E[X_0] as N → ∞ (Proposition 2). It is reached slowly, from below: 2/3 − 0.243/√N + O(1/N)."""
@@ -232,80 +230,3 @@ def choose(n: int, q: int) -> tuple[int, float]:
     plain, aux = float(expected_wraps_floor(n, q)), float(expected_wraps_floor(n, q, k))
     r = (plain - expected_sparse_wraps_floor(n, q)) / (plain - aux) if plain > aux else GRID_R[0]
     return k, min(max(r, GRID_R[0]), GRID_R[1])
-
-
-# ---- everything at once -----------------------------------------------------------------------------------
-
-
-def summary(
-    n: int,
-    q: int,
-    *,
-    k: int | None = None,
-    r: float | None = None,
-    moduli: Moduli | None = None,
-    weights: Weights | None = None,
-    fill: Fill = "zero",
-    epsilon: float = 1.0,
-    delta: float = 0.0,
-) -> dict[str, Any]:
-    """All of the above for one problem and one set of moduli, ready for JSON; what is infinite is None.
-
-    The moduli are the paper's 1 and K with weights 1−r and r (K = 4, r = 0.3 unless given), or any others. What
-    is said of one modulus (`k`, `kq`, `p_no_wrap`, `wrap_law`) is about the largest; `moduli` lists each.
-    """
-    n, q, _ = laws.check(n, q)
-    method = resolve_method(n, True, method="aux", k=k, r=r, moduli=moduli, weights=weights, fill=fill)
-    m, w, top = method.moduli, method.weights, max(method.moduli)
-    return {
-        **{"n": n, "q": q, "k": top, "fill": fill, "epsilon": epsilon, "delta": delta},
-        **_wraps(n, q, m, w, fill),
-        **{"rho": rho(m, w), "rho_exact": rho_exact(n, q, m, w, fill)},
-        "p_no_wrap": float(p_no_wrap(n, q, top)),
-        "p_no_wrap_as_printed": float(p_no_wrap_as_printed(n, q, top)),
-        "wrap_law": laws.wrap_law(n, q, top),
-        "moduli": [_modulus(n, q, each, weight) for each, weight in zip(m, w, strict=True)],
-        **_gap(n, q, epsilon, delta, fill),
-        "choice": dict(zip(("k", "r"), choose(n, q), strict=True)),
-    }
-
-
-def _wraps(n: int, q: int, moduli: Moduli, weights: Weights, fill: Fill) -> dict[str, Any]:
-    plain, limit = float(expected_wraps(n, q)), float(SPARSE_LIMIT)
-    continuous = {
-        "naive": plain,
-        "aux": rho(moduli, weights) * limit * plain,
-        "sparse_exact": expected_sparse_wraps(n, q, fill),
-        "sparse_limit": limit * plain,
-    }
-    floored = {
-        "q": float(expected_wraps_floor(n, q)),
-        "kq": float(expected_wraps_floor(n, q, max(moduli))),
-        "aux": expected_label_wraps(n, q, moduli, weights),
-        "sparse": expected_sparse_wraps_floor(n, q, fill),
-    }
-    constant = continuous["sparse_exact"] / plain
-    return {"expected_wraps": continuous, "expected_wraps_floor": floored, "sparse_constant": constant}
-
-
-def _modulus(n: int, q: int, m: int, weight: float) -> dict[str, float]:
-    return {
-        "multiplier": m,
-        "weight": weight,
-        "expected_wraps": float(expected_wraps(n, q, m)),
-        "expected_wraps_floor": float(expected_wraps_floor(n, q, m)),
-        "p_no_wrap": float(p_no_wrap(n, q, m)),
-    }
-
-
-def _gap(n: int, q: int, epsilon: float, delta: float, fill: Fill) -> dict[str, float | None]:
-    values = {
-        "gap_bound": gap_bound(n, q, epsilon, delta),
-        "gap_bound_with_training_law": gap_bound_with_training_law(n, q, epsilon, delta, fill),
-        "zero_free_mass": zero_free_mass(n, q, fill),
-        "risk_ratio": risk_ratio(n, q, fill),
-        "tv_sparse_uniform": tv_sparse_uniform(n, q, fill),
-        "kl_sparse_uniform": kl_sparse_uniform(n, q, fill),
-        "kl_uniform_sparse": kl_uniform_sparse(n, q, fill),
-    }
-    return {name: value if math.isfinite(value) else None for name, value in values.items()}

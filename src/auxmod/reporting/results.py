@@ -1,7 +1,7 @@
 """Results as they lie in files, found again by what was run: a cell of a table is a run for any seed.
 
-A results file has a JSON line for each run that ended (`store.result_row`); a directory of them is read whole, as is a
-directory of run directories. Where a run is there twice, `store.supersedes` says which row counts.
+A results file has a JSON line for each run that ended; a directory of them is read whole, and so is one of run
+directories. Where a run is there twice, `results_file.supersedes` says which row counts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments import catalogue
-from auxmod.experiments.store import read_results, supersedes
+from auxmod.experiments.results_file import read_results, supersedes
 from auxmod.files import RESULT
 from auxmod.problem import theory
 

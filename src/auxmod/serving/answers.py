@@ -47,8 +47,11 @@ class Answers:
 
 def _load(directory: Path, _: int) -> TrainedModel:
     """The model of a directory, as it was saved at this time."""
+    import torch
+
     from auxmod.learning.trained import load
 
+    torch.set_num_threads(1)  # a row needs no more, and a run may be going beside
     return load(directory, "cpu")
 
 
@@ -56,25 +59,16 @@ def answer(model: TrainedModel, x: list[int]) -> dict[str, Any]:
     """A model's answer to one row, beside the truth."""
     import torch
 
-    from auxmod.problem.rows import check_rows
-
-    torch.set_num_threads(1)  # a row needs no more, and a run may be going beside
-    problem = model.config.problem
-    rows, q, total = check_rows([x], problem), problem.q, sum(x)
-    value = float(model.values(rows)[0])
+    (said,), total = model.answers([x]), sum(x)
     with torch.no_grad():
-        outputs = model(torch.from_numpy(rows))[0].double()
+        outputs = model(torch.tensor([x]))[0].double()
     require(bool(outputs.isfinite().all()), "An output of the model is not a number: did it diverge?")
-    gap = abs(value - total % q)
-    return {
-        "value": value,
-        "prediction": round(value) % q,
-        "truth": total % q,
-        "error": min(gap, q - gap),
+    problem, value = model.config.problem, said["value"]
+    return said | {
         "sum": total,
-        "wraps": total // q,
+        "wraps": total // problem.q,
         "circles": _circles(model.config, outputs, value, total),
-        "classes": [] if model.config.model.angles else _classes(outputs[:q]),
+        "classes": [] if model.config.model.angles else _classes(outputs[: problem.q]),
     }
 
 

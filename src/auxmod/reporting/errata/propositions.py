@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 
 from auxmod.problem import laws, theory
+from auxmod.problem.summary import summary
 from auxmod.reporting.errata.finding import Finding
 from auxmod.reporting.published import GAP
 
@@ -81,7 +82,7 @@ def _constant_from_zero(n: int) -> float:
 
 def _wraps() -> Iterator[Finding]:
     n, q, k = 8, 31, 5
-    values = theory.summary(n, q, k=k, r=0.2)
+    values = summary(n, q, k=k, r=0.2)
     smooth, floor = values["expected_wraps"], values["expected_wraps_floor"]
     yield Finding(
         where="Proposition 2",

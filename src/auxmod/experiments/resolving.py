@@ -16,7 +16,7 @@ import numpy as np
 from auxmod.config import Problem, RunConfig
 from auxmod.errors import require
 from auxmod.experiments.presets import with_preset
-from auxmod.experiments.store import Run
+from auxmod.experiments.run_directory import Run
 from auxmod.files import MODEL, STATE, sha256
 from auxmod.problem.rows import Rows, read_npz
 from auxmod.settings import build

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from auxmod.errors import UserError
-from auxmod.experiments import origin, store
+from auxmod.experiments import origin, run_directory
 from auxmod.experiments.origin import provenance
-from auxmod.experiments.store import Run, result_row
+from auxmod.experiments.results_file import result_row
+from auxmod.experiments.run_directory import Run
 from tiny import tiny
 
 
@@ -49,7 +50,7 @@ def test_the_curve_grows_and_is_rewound(tmp_path: Path) -> None:
     points = [{"step": step, "loss": 1 / step} for step in range(1, 8)]
     for point in points:
         run.log(point)
-    with open(run.path / store.METRICS, "a") as file:
+    with open(run.path / run_directory.METRICS, "a") as file:
         file.write('{"step": 8, "lo')  # a crash in the middle of a line
     assert run.curve() == points
     run.rewind(5)
@@ -58,7 +59,7 @@ def test_the_curve_grows_and_is_rewound(tmp_path: Path) -> None:
     assert run.curve() == points[:6]
     run.rewind(0)
     assert run.curve() == []
-    assert (run.path / store.METRICS).read_bytes() == b""
+    assert (run.path / run_directory.METRICS).read_bytes() == b""
 
 
 def test_rewinding_loses_nothing_when_it_is_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

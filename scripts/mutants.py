@@ -35,6 +35,7 @@ TARGETS = {
     f"{PROBLEM}/rows.py": ["tests/problem/test_rows.py"],
     f"{PROBLEM}/laws.py": ["tests/problem/test_laws.py"],
     f"{PROBLEM}/theory.py": ["tests/problem/test_theory.py"],
+    f"{PROBLEM}/summary.py": ["tests/problem/test_theory.py"],
     "src/auxmod/learning/objective.py": ["tests/learning/test_objective.py", "tests/learning/test_rungs.py"],
 }
 KNOWN = ROOT / "tests" / "trust" / "mutants.json"

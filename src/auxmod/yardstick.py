@@ -12,9 +12,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
 from auxmod.config import RunConfig
-from auxmod.learning.engine import make_encoder, training_inputs
+from auxmod.learning.engine import make_encoder
 from auxmod.learning.plain import PlainModel
 from auxmod.learning.precision import products
+from auxmod.problem import sampling
 
 Work = Callable[[], object]
 
@@ -29,7 +30,7 @@ def plain_works(config: RunConfig, device: torch.device) -> dict[str, Work]:
 def plain_training(config: RunConfig, device: torch.device, fast: bool) -> Iterator[None]:
     """Plain PyTorch trains one model, a step at each `next`: fp32, or `torch.compile` with fp16 autocast."""
     training, encoder = config.training, make_encoder([config])
-    data = training_inputs(config, torch.device("cpu")).long()
+    data = sampling.training(config, torch.device("cpu")).long()
     loader = DataLoader(TensorDataset(data, data.sum(1)), training.batch, shuffle=True, drop_last=True)
     model = PlainModel(config.model, config.problem.n, encoder.inputs, encoder.outputs).to(device)
     forward = torch.compile(model) if fast else model

@@ -17,7 +17,8 @@ from auxmod.experiments.resolving import load_data, resolved, with_digest
 from auxmod.experiments.run_directory import Run
 from auxmod.experiments.single import DivergedError, Interrupted, create_run, train_run
 from auxmod.learning import memory
-from auxmod.learning.engine import Progress, training_inputs
+from auxmod.learning.engine import Progress
+from auxmod.problem import sampling
 from auxmod.problem.rows import read_npz
 from tiny import SETTINGS, tiny
 
@@ -175,7 +176,7 @@ def save(path: Path, x: Any, **more: Any) -> Path:
 def test_the_same_inputs_from_a_file_train_the_same_model(
     tmp_path: Path, config: RunConfig, uninterrupted: dict[str, bytes]
 ) -> None:
-    path = save(tmp_path / "data.npz", training_inputs(config, CPU).numpy())
+    path = save(tmp_path / "data.npz", sampling.training(config, CPU).numpy())
     settings = {name: value for name, value in SETTINGS.items() if name != "samples"}
     own = resolved(settings | {"dropout": 0.1, "k": 3, "r": 0.4, "data": str(path)})
     assert own.training.samples == 60

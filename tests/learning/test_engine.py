@@ -10,9 +10,9 @@ from torch import Tensor
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
 from auxmod.learning import engine
-from auxmod.learning.engine import Ensemble, Finished, Progress, shape_of, training_inputs
+from auxmod.learning.engine import Ensemble, Finished, Progress, shape_of
 from auxmod.learning.objective import Objective
-from auxmod.problem import labels, rng
+from auxmod.problem import labels, rng, sampling
 from tiny import tiny
 
 CPU = torch.device("cpu")
@@ -291,7 +291,7 @@ def test_going_on_from_a_snapshot_is_never_having_stopped(after: int, settings: 
 
 def test_own_data_replace_drawn_ones() -> None:
     config = tiny()
-    own = training_inputs(config, CPU).numpy()[::-1].copy()
+    own = sampling.training(config, CPU).numpy()[::-1].copy()
     ensemble = Ensemble([config], CPU, [own])
     assert torch.equal(ensemble.x[0], torch.from_numpy(own))
     assert torch.equal(ensemble.sums[0], torch.from_numpy(own.astype("int64").sum(1)))

@@ -164,10 +164,9 @@ def data(
     import numpy as np
     import torch
 
-    from auxmod.learning.engine import training_inputs
-    from auxmod.problem import labels
+    from auxmod.problem import labels, sampling
 
-    x = training_inputs(run, torch.device("cpu"))
+    x = sampling.training(run, torch.device("cpu"))
     total, q = labels.sums(x), run.problem.q
     arrays = {"x": x, "y": labels.residues(total, q), "quotient": labels.quotients(total, q)}
     buffer = io.BytesIO()

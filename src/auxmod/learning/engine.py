@@ -126,7 +126,7 @@ class Ensemble:
         given = data or [None] * len(configs)
         self.x = torch.empty(len(configs), first.training.samples, self.n, dtype=torch.int32, device=device)
         for row, c, own in zip(self.x, configs, given, strict=True):
-            row.copy_(training_inputs(c, device, own))
+            row.copy_(sampling.training(c, device) if own is None else torch.from_numpy(own))
         self.sums = torch.stack([labels.sums(row) for row in self.x])  # each is widened to int64 on its way
         self.order = torch.zeros(self.x.shape[:2], dtype=torch.int64, device=device)
         self.dropout_keys = torch.tensor([rng.key(c.seed, "dropout") for c in configs], device=device)
@@ -295,20 +295,3 @@ class Ensemble:
             if name not in kept:
                 tensor.copy_(snapshot[name])
         self.memory.refresh()
-
-
-def training_inputs(config: RunConfig, device: torch.device, own: np.ndarray[Any, Any] | None = None) -> Tensor:
-    """What a run trains on, int32 (S, N)."""
-    if own is not None:
-        return torch.from_numpy(own).to(device, torch.int32)
-    return sampling.inputs(
-        config.method.distribution,
-        config.method.fill,
-        seed=config.seed,
-        stream="train",
-        start=0,
-        count=config.training.samples,
-        n=config.problem.n,
-        q=config.problem.q,
-        device=device,
-    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from auxmod.config import Distribution, Fill
+from auxmod.config import Distribution, Fill, RunConfig
 from auxmod.problem import rng
 
 TEST_SEED = 0
@@ -62,3 +62,11 @@ def inputs(
         part = seed, stream, start + at, min(size, count - at), n, q, device
         x[at : at + size] = sparse(*part, fill) if distribution == "sparse" else uniform(*part)
     return x
+
+
+def training(config: RunConfig, device: torch.device) -> Tensor:
+    """What a run trains on where it has no data of its own, int32 (samples, N)."""
+    m, t, p = config.method, config.training, config.problem
+    return inputs(
+        m.distribution, m.fill, seed=config.seed, stream="train", start=0, count=t.samples, n=p.n, q=p.q, device=device
+    )

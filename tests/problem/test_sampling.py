@@ -125,5 +125,7 @@ def test_a_large_data_set_is_drawn_in_pieces(monkeypatch: pytest.MonkeyPatch, di
     monkeypatch.setattr(sampling, "AT_ONCE", 50)
     assert torch.equal(make(distribution, start=5, count=100, n=6, q=31), whole)
     assert max(drawn) <= 50
+    drawn.clear()
     monkeypatch.setattr(sampling, "AT_ONCE", 1)  # less than a row
     assert torch.equal(make(distribution, start=5, count=100, n=6, q=31), whole)
+    assert max(drawn) == 6

@@ -6,6 +6,7 @@ that a clock that drifts, or a neighbour on the machine, meets both alike; figur
 
 from __future__ import annotations
 
+import gc
 import math
 import statistics
 import tempfile
@@ -242,6 +243,7 @@ def measure(
 
 def _clean_slate(device: torch.device) -> int:
     """Forget what earlier cases allocated and compiled; returns the bytes that stay in use on a GPU."""
+    gc.collect()
     clean_up(device)
     if device.type == "cpu":
         return 0

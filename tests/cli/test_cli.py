@@ -151,19 +151,27 @@ def test_a_flag_wins_over_what_says_the_same_in_another_way(cli: Cli) -> None:
     cli("sweep", *flags("--config", "run.toml", "--moduli", "1,2;1,3", "--results", "r.jsonl", "--quiet"))
     made = [row["config"]["method"]["moduli"] for row in map(json.loads, Path("r.jsonl").read_text().splitlines())]
     assert sorted(made) == [[1, 2], [1, 3]]
-    Path("run.toml").write_text("moduli = [1, 2, 8]\n")
+    Path("run.toml").write_text('method = "aux"\nk = 3\nweights = [0.6, 0.4]\n')
+    config = json.loads(cli("train", "--config", "run.toml", "--k", "6", "--dry-run", "--json"))["config"]
+    assert (config["method"]["moduli"], config["method"]["weights"]) == ([1, 6], [0.6, 0.4])
+    Path("run.toml").write_text("moduli = [1, 2, 8]\nweights = [0.5, 0.3, 0.2]\n")
     config = json.loads(cli("train", "--config", "run.toml", "--k", "5", "--dry-run", "--json"))["config"]
     assert (config["method"]["moduli"], config["method"]["method"]) == ([1, 5], "aux")
 
 
-def test_a_variable_that_is_no_setting_is_refused(
+def test_a_variable_that_is_no_setting_is_told_of(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("AUXMOD_LR", "0.5")
-    assert json.loads(cli("train", "--dry-run", "--json"))["config"]["training"]["lr"] == 0.5
+    for name in ("AUXMOD_SWEEP_HEAD_SVC_SERVICE_HOST", "AUXMOD_PORT", "AUXMOD_PORT_80_TCP"):
+        monkeypatch.setenv(name, "1")
+    assert main(["train", "--dry-run", "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["config"]["training"]["lr"] == 0.5
+    assert said.err == ""
     monkeypatch.setenv("AUXMOD_LRR", "0.5")
-    assert main(["train", "--dry-run"]) == 2
-    assert "The environment has AUXMOD_LRR, which no command reads" in capsys.readouterr().err
+    assert main(["train", "--dry-run", "--json"]) == 0
+    assert "AUXMOD_LRR is in the environment, and no command reads it" in capsys.readouterr().err
 
 
 def test_names_with_brackets_are_shown_as_they_are(cli: Cli) -> None:
@@ -284,6 +292,11 @@ def test_a_run_goes_on_with_data_that_have_moved(cli: Cli, capsys: pytest.Captur
     ):
         assert main([*resume, *more]) == 2
         assert said in capsys.readouterr().err
+    before = Path("own/config.json").read_bytes()
+    cli(*resume, "--data", "moved.npz", "--dry-run")
+    with run.held():
+        assert main([*resume, "--data", "moved.npz"]) == 2
+    assert Path("own/config.json").read_bytes() == before
     cli(*resume, "--data", "moved.npz")
     again = Run.open("own")
     assert again.config.training.data == str(Path("moved.npz").absolute())

@@ -1,5 +1,6 @@
 """`auxmod runs`: what is in a store, listed, shown, compared; and removed only where it is a run."""
 
+import fcntl
 import io
 import json
 import sys
@@ -13,7 +14,7 @@ from auxmod.cli import display, main
 from auxmod.experiments import catalogue, claims
 from auxmod.experiments.results_file import Results, result_row
 from auxmod.experiments.run_directory import Run
-from auxmod.files import write_json
+from auxmod.files import sealed, write_json
 from tiny import tiny
 
 CURVE = [{"step": step, "loss": 1 / step, "accuracy": step / 100} for step in (10, 20, 40)]
@@ -86,6 +87,8 @@ def test_everything_in_the_store_is_listed(capsys: pytest.CaptureFixture[str]) -
         ("moduli=1,4", [4, 4]),
         ("moduli=1,4 , state=done", [4]),
         ("weights=0.9,0.1,k>3", [4, 6]),
+        ("weights = .90, 1e-1 ,k>3", [4, 6]),
+        ("moduli=1, 4", [4, 4]),
         ("moduli=1", [None]),
         ("harmonics=none", [5, 3, 4, 6, 4, None]),
     ],
@@ -105,16 +108,25 @@ def test_a_model_alone_is_no_unfinished_run(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.usefixtures("store")
 def test_cells_that_were_saved_and_not_finished_are_told(capsys: pytest.CaptureFixture[str]) -> None:
-    results = Path("runs/sweep.jsonl")
-    claim = claims.take(claims.directory_of(results), ["a", "b", "c"])
-    made_up.save_account(claim.state, {"members": ["a", "b", "c"], "gone": ["b"], "step": 1200})
-    told = "runs/sweep.jsonl: 2 more are saved at step 1,200; the command that began them goes on from there.\n"
+    results, done = Path("runs/sweep.jsonl"), tiny(k=3, r=0.1).hash
+    claim = claims.take(claims.directory_of(results), ["a", "b", "c", done])
+    account = {"members": ["a", "b", "c", done], "gone": ["b"], "step": 1200}
+    made_up.save_account(claim.state, sealed(account))
+    told = "runs/sweep.jsonl: 2 more, saved at step 1,200: the command that began them goes on from there.\n"
     assert main(["runs", "list", "runs/sweep.jsonl"]) == 0
     assert told not in capsys.readouterr().err  # they are in training
-    claim.release()
+    with open(results, "rb") as file:
+        claim.release()
+        fcntl.flock(file, fcntl.LOCK_EX)  # who holds the file may be about to claim them
+        assert main(["runs", "list"]) == 0
+        assert told not in capsys.readouterr().err
     for more in ([], ["--json"]):
         assert main(["runs", "list", *more]) == 0
         assert told in capsys.readouterr().err
+    for wrong in (account | {"step": "x"}, account | {"gone": None}, sealed(account) | {"step": 7}, {"members": []}):
+        made_up.save_account(claim.state, wrong)
+        assert main(["runs", "list"]) == 0
+        assert "saved at step" not in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("store")
@@ -238,6 +250,7 @@ def test_asked_it_does_what_is_answered(
         (["list", "runs/other.jsonl"], "Line 1 of runs/other.jsonl is not a result"),
         (["compare", "--where", "method=ladder"], "No run in runs is as --where 'method=ladder' asks."),
         (["list", "--where", "method=auxx"], "--where asks for method 'auxx', but it is one of naive, sparse, aux"),
+        (["list", "--where", "moduli=two"], "--where compares moduli, a list of numbers, with 'two', which is none"),
         (["list", "--where", "state=ended"], "--where asks for state 'ended', but it is one of done, failed"),
         (["list", "--where", "method"], "--where is 'method', but must be conditions"),
         (["list", "--where", "colour=red"], "There is no 'colour' to choose by"),

@@ -339,6 +339,25 @@ def test_memory_that_another_takes_once_it_was_saved_costs_no_step(
     assert all("scores" in row for row in read_results(results))
 
 
+@pytest.mark.usefixtures("eager_saving")
+def test_what_runs_short_again_where_it_was_saved_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = engine.Ensemble._finish
+
+    def short(self: Any) -> Any:
+        if len(self.configs) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 MiB.")
+        return honest(self)
+
+    monkeypatch.setattr(engine.Ensemble, "_finish", short)
+    with pytest.raises(UserError, match="does not fit into the memory that is free now"):
+        finish(CELLS[:4], tmp_path / "r.jsonl", checkpoint_every=1)
+    events = finish(CELLS[:4], tmp_path / "r.jsonl", checkpoint_every=1)
+    assert [e.sentence for e in events if isinstance(e, Notice)] == [
+        "4 members at once do not fit into the memory: on with 2 at a time."
+    ]
+    assert [len(e.rows) for e in events if isinstance(e, Ended)] == [2, 2]
+
+
 def test_what_a_librarys_memory_is_short_of_is_short_of_memory() -> None:
     assert ensembles._out_of_memory(RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate"))
     assert not ensembles._out_of_memory(RuntimeError("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED"))

@@ -59,3 +59,5 @@ def test_one_row_is_a_row_and_a_wrong_one_is_refused() -> None:
     assert model.activations(X[0])["outputs"].shape[0] == 1
     with pytest.raises(auxmod.UserError, match=r"lie in 0\.\.6"):
         model.activations([1, 2, 3, 7])
+    with pytest.raises(auxmod.UserError, match="no row"):
+        model.activations(X[:0])

@@ -83,6 +83,7 @@ def test_the_processs_own_switch_is_put_back(
         torch.backends.cuda.matmul.fp32_precision = "tf32"  # the newer way, which the older cannot read
         with products(precision):
             assert torch.get_float32_matmul_precision() == meanwhile
+        assert torch.backends.cuda.matmul.fp32_precision == "tf32"
     finally:
         torch.set_float32_matmul_precision(before)
 

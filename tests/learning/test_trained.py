@@ -192,6 +192,7 @@ def test_dropout_is_there_in_train_mode_alone(model: auxmod.TrainedModel) -> Non
     try:
         model.train()
         first, second = model(x), model(x)
+        assert (model.predict(np.repeat(X[:1], 50, 0)) == model.predict(X[:1])).all()  # measured without it
         assert not torch.equal(first, second)
         assert not torch.equal(first, expected)
     finally:
@@ -206,6 +207,8 @@ def test_it_is_measured_on_rows_of_ones_own(model: auxmod.TrainedModel) -> None:
     assert {row["bucket"]: (row["samples"], row["correct"]) for row in scores["by_wraps"]} == {
         d: (int((wraps == d).sum()), int(right[wraps == d].sum())) for d in set(wraps.tolist())
     }
+    with pytest.raises(UserError, match="leave out samples"):
+        model.evaluate(5, x=X)
     with pytest.raises(UserError, match="leave out distribution, fill"):
         model.evaluate(x=X, distribution="sparse", fill="zero")
     with pytest.raises(UserError, match="no row"):

@@ -12,6 +12,7 @@ from scipy import stats
 
 from auxmod.config import Distribution, Fill
 from auxmod.problem import sampling
+from tiny import tiny
 
 CPU = torch.device("cpu")
 
@@ -129,3 +130,10 @@ def test_a_large_data_set_is_drawn_in_pieces(monkeypatch: pytest.MonkeyPatch, di
     monkeypatch.setattr(sampling, "AT_ONCE", 1)  # less than a row
     assert torch.equal(make(distribution, start=5, count=100, n=6, q=31), whole)
     assert max(drawn) == 6
+
+
+@pytest.mark.parametrize("method", ["aux", "sparse"])
+def test_a_run_trains_on_the_first_rows_of_its_own_stream(method: str) -> None:
+    config = tiny(method=method, seed=3)
+    rows = make(config.method.distribution, seed=3, start=0, count=60, n=4, q=7)
+    assert torch.equal(sampling.training(config, CPU), rows)

@@ -15,7 +15,7 @@ from cyclopts import App, CycloptsError, Group, Parameter
 from auxmod import __version__
 from auxmod.cli import bench, demo, evaluate, grid, report, reproduce, runs, search, serve, shown, sweep, theory, train
 from auxmod.cli.display import console
-from auxmod.cli.options import check_environment
+from auxmod.cli.options import unread
 from auxmod.errors import UserError, first_line
 
 app = App(
@@ -54,7 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # τ and − where a terminal has no such characters
     tokens = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        check_environment(os.environ)
+        for name in unread(os.environ):
+            told = f"{name} is in the environment, and no command reads it: is it a setting, mistyped?"
+            console(stderr=True).print(told, markup=False, soft_wrap=True)
         app(tokens, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except (UserError, CycloptsError) as error:

@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import inspect
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin, get_type_hints
@@ -155,13 +156,14 @@ def given_axes(flags: Any, file: Path | None = None) -> dict[str, Any]:
     return over(flat(read_toml(file, "--config"), f"--config {file}") if file else {}, said)
 
 
-RIVALS = {"moduli": ("k", "r"), "weights": ("r",), "k": ("moduli", "weights"), "r": ("moduli", "weights")}
+RIVALS = {"moduli": ("k", "r"), "weights": ("r",), "k": ("moduli",), "r": ("moduli", "weights")}
 """What each of these says in another way."""
 
 
 def over(below: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     """What was said, and of what lies below it all that says nothing else of the same."""
     rivals = {rival for name in said for rival in RIVALS.get(name, ())}
+    rivals |= {"weights"} if "moduli" in rivals & below.keys() else set()  # they are those of other moduli
     return {name: value for name, value in below.items() if name not in rivals} | dict(said)
 
 
@@ -169,10 +171,10 @@ KNOWN = {f"AUXMOD_{name.upper()}" for name in (*TYPES, "preset", "config", "devi
 """The environment that is read."""
 
 
-def check_environment(environment: Mapping[str, str]) -> None:
-    """Refuse a variable that looks like a setting and is none, as a flag would be."""
-    odd = sorted(name for name in environment if name.startswith("AUXMOD_") and name not in KNOWN)
-    require(not odd, f"The environment has {', '.join(odd)}, which no command reads: correct or unset it.")
+def unread(environment: Mapping[str, str]) -> list[str]:
+    """Variables that look like a setting and are none; those that Kubernetes makes of a service are not meant."""
+    ours = (name for name in environment if re.match(r"AUXMOD_(?!.*(SERVICE_|PORT))", name))
+    return sorted(name for name in ours if name not in KNOWN)
 
 
 def given_settings(flags: Any, file: Path | None) -> dict[str, Any]:

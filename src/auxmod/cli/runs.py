@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -11,9 +12,10 @@ from cyclopts import App, Parameter
 
 from auxmod.cli.display import COLOURS, console, line_chart, mapping, percent, print_json, table, verbatim
 from auxmod.cli.options import SWITCH, Force, Json
-from auxmod.errors import require
+from auxmod.errors import UserError, require
 from auxmod.experiments import catalogue, claims
 from auxmod.experiments.catalogue import Entry
+from auxmod.experiments.results_file import Results
 from auxmod.experiments.run_directory import FILES, Run, is_leftover
 from auxmod.files import check_free
 
@@ -180,12 +182,14 @@ def _chosen(store: Path, where: str | None, sort: str | None, reverse: bool) -> 
 
 def _say_stopped(store: Path) -> None:
     """Cells that were saved and not finished are in no list yet."""
-    for results in (path for path in catalogue.places(store) if path.is_file()):
-        for cells, step in claims.stopped(results):
-            told = (
-                f"{results}: {cells} more are saved at step {step:,}; the command that began them goes on from there."
-            )
-            console(stderr=True).print(told, markup=False, soft_wrap=True)
+    for path in catalogue.places(store):
+        if claims.directory_of(path).is_dir():
+            book = Results(path)
+            with contextlib.suppress(UserError):  # of a damaged file, which has been told
+                book.refresh()
+            for cells, step in claims.stopped(path, book.scored | book.failures.keys()):
+                told = f"{path}: {cells} more, saved at step {step:,}: the command that began them goes on from there."
+                console(stderr=True).print(told, markup=False, soft_wrap=True)
 
 
 def _plain(entry: Entry) -> dict[str, Any]:

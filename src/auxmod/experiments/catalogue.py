@@ -170,7 +170,8 @@ def _meets(entry: Entry, name: str, sign: str, wanted: str) -> bool:
 
 
 def _holds(value: Any, compare: Callable[[Any, Any], bool], wanted: str, name: str) -> bool:
-    value = (shown(value) or None) if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        value, wanted = shown(value) or None, wanted if wanted.lower() == "none" else shown(_numbers(wanted, name))
     countable = isinstance(value, int | float) and not isinstance(value, bool)
     known = not countable or number(wanted) is not None or wanted.lower() == "none"
     require(known, f"--where compares {name}, a number, with {wanted!r}, which is not a number.")
@@ -181,6 +182,13 @@ def _holds(value: Any, compare: Callable[[Any, Any], bool], wanted: str, name: s
         require(same or value is None, f"--where orders {name}, which is no number: compare it with = or !=.")
         return same and compare(str(value).lower(), wanted.lower())
     return compare(value, float(wanted))
+
+
+def _numbers(text: str, name: str) -> list[float]:
+    values = [number(longhand(part.strip())) for part in text.split(",")]
+    known = [value for value in values if value is not None]
+    require(len(known) == len(values), f"--where compares {name}, a list of numbers, with {text!r}, which is none.")
+    return known
 
 
 def arrange(entries: Sequence[Entry], by: str | None, reverse: bool = False) -> list[Entry]:

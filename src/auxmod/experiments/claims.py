@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from auxmod.errors import UserError, require
-from auxmod.files import append, parse, sha256, write_bytes
+from auxmod.files import append, parse, sha256, unsealed, write_bytes
 
 STATE, LOCK, PLAN = ".safetensors", ".lock", "plan"
 DIGEST = "[0-9a-f]" * 16
@@ -170,14 +170,17 @@ def unfinished(directory: Path) -> Iterator[tuple[str, ...]]:
     return (members for _, members in _saved(directory))
 
 
-def stopped(results: Path) -> list[tuple[int, int]]:
+def stopped(results: Path, finished: Collection[str]) -> list[tuple[int, int]]:
     """Of each ensemble that was saved and that nobody trains now: its runs left, and the step, for one who looks."""
-    going = watched(results) or {}
-    found = []
-    for path, members in _saved(directory_of(results)):
-        if not going.keys() & set(members):
-            said = account(path)
-            found.append((len(set(members) - set(said.get("gone", ()))), int(said.get("step", 0))))
+    going, found = watched(results), []
+    if going is None:  # whoever holds the file may be about to claim them
+        return []
+    for path in sorted(directory_of(results).glob(DIGEST + STATE)):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, UserError):
+            said = unsealed(account(path), path)
+            left = set(_names(said["members"])) - set(_names(said["gone"]))
+            if left - set(finished) and not going.keys() & left:
+                found.append((len(left - set(finished)), int(said["step"])))
     return found
 
 

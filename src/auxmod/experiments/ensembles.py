@@ -183,19 +183,22 @@ def attempted(
 ) -> Iterator[Any]:
     """Pass on what happens to an ensemble in training; where it fails, rows say why, or it is to come in halves.
 
-    One that has been saved did fit: where memory is short of it now, that is a sentence, and no saved step is lost.
+    One that has been saved did fit: where memory is short of it now, that is a sentence, and no saved step is lost. But
+    one that goes on from there, and runs short again, is too large where it is.
     """
     reason = _unfit(configs[0], device) if len(configs) == 1 else None
-    full = reason is not None
+    full, begun, further = reason is not None, state.exists(), False
     if reason is None:
         try:
-            yield from train()
+            for event in train():
+                further |= isinstance(event, Progress) or (isinstance(event, Started) and event.step == event.steps)
+                yield event
             return
         except torch.AcceleratorError:  # the device is lost to this process: nothing after it would work
             raise
         except RuntimeError as error:
             full, reason = _out_of_memory(error), _reason(error)
-    if full and state.exists():
+    if full and state.exists() and not (begun and further):
         short = f"The ensemble saved in {state} does not fit into the memory that is free now"
         raise ShortError(f"{short}: free some and give the same command again, or delete that file to start it over.")
     if full and len(configs) > 1:

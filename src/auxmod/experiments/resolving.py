@@ -60,13 +60,13 @@ def resumed(place: str | Path | None, said: Mapping[str, Any]) -> Run:
 
 
 def with_data(run: Run, data: Any) -> Run:
-    """A run whose own data lie in another file now, which it notes."""
+    """A run whose own data lie in another file now, which it notes once it is trained."""
     config = run.config
     require(bool(config.training.data), f"{run.path} trains on drawn inputs: leave out --data.")
     named = _named(data, config.problem)
     same = named["data_sha256"] == config.training.data_sha256
     require(same, f"{named['data']} is not the data that {run.path} was made with: its contents are others.")
-    return run.rewritten(replace(config, training=replace(config.training, **named)))
+    return run.reading(replace(config, training=replace(config.training, **named)))
 
 
 def _named(data: Any, problem: Problem) -> dict[str, Any]:

@@ -119,10 +119,16 @@ class Run:
         lines = ((f"Line {at} of {path}", value) for at, value in enumerate(values, 1))
         return check_curve([check_point(unsealed(value, where), where) for where, value in lines], path)
 
-    def rewritten(self, config: RunConfig) -> Run:
-        """The same run with its configuration written anew, as one of the same hash."""
-        write_json(self.path / CONFIG, sealed(config.to_dict()))
-        return Run(self.path)
+    def reading(self, config: RunConfig) -> Run:
+        """The same run, of this configuration of the same hash from when :meth:`keep` is called."""
+        made = Run(self.path)
+        made.__dict__["config"] = config
+        return made
+
+    def keep(self) -> None:
+        """Write the configuration, where it is not the one that is written."""
+        if RunConfig.read(self.path / CONFIG) != self.config:
+            write_json(self.path / CONFIG, sealed(self.config.to_dict()))
 
     def log(self, point: Mapping[str, Any]) -> None:
         """Add a point to the learning curve."""

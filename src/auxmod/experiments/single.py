@@ -60,6 +60,7 @@ def train_run(
     and after the last step, before the test inputs are measured.
     """
     with run.held():
+        run.keep()
         yield from _train(run, device, resume, checkpoint_every, stopping)
 
 

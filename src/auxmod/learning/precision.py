@@ -58,11 +58,14 @@ def products(precision: str) -> Iterator[None]:
         return
     try:
         before = torch.get_float32_matmul_precision()
-    except RuntimeError:  # set in a newer way, of which this one cannot say what it was
+    except RuntimeError:  # set in torch's newer way, which the older cannot read
         before = None
+    newer = getattr(torch.backends.cuda.matmul, "fp32_precision", None)
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
     try:
         yield
     finally:
         if before is not None:
             torch.set_float32_matmul_precision(before)
+        else:
+            torch.backends.cuda.matmul.fp32_precision = newer

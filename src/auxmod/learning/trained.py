@@ -42,15 +42,19 @@ class TrainedModel(nn.Module):
         whole = isinstance(x, Tensor) and not (x.is_floating_point() or x.is_complex())
         sentence = f"The model takes a tensor of whole numbers, {n} a row; `predict` takes what numpy reads."
         require(whole and x.dim() == 2 and x.shape[1] == n, sentence)
-        dropout, rate = None, self.config.model.dropout
-        if self.training and rate:
-            (key, step) = torch.randint(2**62, (2,), device=x.device)
-            dropout = Dropout(rate, key[None], step)
+        rate = self.config.model.dropout
+        if not (self.training and rate):
+            return self._outputs(x[None])[0]
+        key, step = torch.randint(2**62, (2,), device=x.device)
+        return self._outputs(x[None], Dropout(rate, key[None], step))[0]
+
+    def _outputs(self, x: Tensor, dropout: Dropout | None = None) -> Tensor:
+        """The same for (1, B, N), in whatever mode."""
         outputs: Tensor = self.encoder(self._features(x), dropout=dropout)
-        return outputs[0]
+        return outputs
 
     def _features(self, x: Tensor) -> Tensor:
-        return Objective.of([self.config], x.device).features(x[None])
+        return Objective.of([self.config], x.device).features(x)
 
     @torch.no_grad()
     def activations(self, x: Any) -> dict[str, Tensor]:
@@ -59,7 +63,8 @@ class TrainedModel(nn.Module):
         Such as ``blocks.0.attn.hook_pattern`` (B, heads, N, N): `learning.activations` lists them.
         """
         rows = torch.from_numpy(check_rows(x, self.config.problem)).to(self.encoder.head.weight.device)
-        return activations(self.encoder, self._features(rows))
+        require(len(rows) >= 1, "There is no row to look at.")
+        return activations(self.encoder, self._features(rows[None]))
 
     @torch.no_grad()
     def values(self, x: Any, asks: int = 1) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -74,7 +79,7 @@ class TrainedModel(nn.Module):
         at_once = rows_at_once(self.config.model, self.config.problem.n, self.encoder.outputs, 1, device)
         for start, count in chunks(len(rows), min(4096, at_once)):
             batch = torch.from_numpy(rows[start : start + count]).to(device)
-            outputs = averaged(lambda x: self(x[0])[None], objective, batch[None], asks)
+            outputs = averaged(self._outputs, objective, batch[None], asks)
             answers.append(objective.decode(outputs)[0].cpu().numpy())
             require(bool(np.isfinite(answers[-1]).all()), "An answer of the model is not a number: did it diverge?")
         return np.concatenate(answers) if answers else np.zeros(0)
@@ -92,22 +97,24 @@ class TrainedModel(nn.Module):
         names = ("prediction", "truth", "error", "value")
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
-    def evaluate(self, samples: int = 100_000, *, x: Any = None, **options: Any) -> dict[str, Any]:
+    def evaluate(self, samples: int | None = None, *, x: Any = None, **options: Any) -> dict[str, Any]:
         """Match and τ-accuracy with their chance levels, and accuracy by wraps and by zeros.
 
-        On inputs drawn by ``distribution`` ("uniform" or "sparse") and ``fill``, or on rows ``x`` (B, N) of your own.
+        On so many inputs (100,000) drawn by ``distribution`` ("uniform" or "sparse") and ``fill``, or on rows ``x``
+        (B, N) of your own.
         Options: ``taus``, ``asks`` (as in :meth:`values`).
         """
         device, encoder = self.encoder.head.weight.device, self.encoder
         if x is not None:
-            drawn = sorted(options.keys() & {"distribution", "fill", "stream"})
-            require(not drawn, f"The rows given are what it is measured on: leave out {', '.join(drawn)}.")
+            idle = ["samples"] * (samples is not None) + sorted(options.keys() & {"distribution", "fill", "stream"})
+            require(not idle, f"The rows given are what it is measured on: leave out {', '.join(idle)}.")
             options["rows"] = torch.from_numpy(check_rows(x, self.config.problem)).to(device)
             samples = len(options["rows"])
             require(samples >= 1, "There is no row to be measured on.")
         at_once = rows_at_once(encoder.model, encoder.n, encoder.outputs, 1, device)
         objective = Objective.of([self.config], device)
-        return evaluate(lambda x: self(x[0])[None], objective, samples, at_once=at_once, **options)[0]
+        drawn = 100_000 if samples is None else samples
+        return evaluate(self._outputs, objective, drawn, at_once=at_once, **options)[0]
 
     def save_pretrained(self, directory: str | Path) -> None:
         """Write `config.json` and `model.safetensors`, which :func:`auxmod.load` reads; never over a run's own."""

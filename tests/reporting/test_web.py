@@ -293,7 +293,9 @@ def test_a_runs_page_says_what_was_seen(tmp_path: Path) -> None:
     looked["plane"] = {"points": [[1.0, 0.0], [0.0, 0.5]], "radius": 0.75, "spread": 0.25}
     seen = entry, entry.row["scores"], looked
     page = view.page(*seen)
-    assert "adds 4 numbers mod 7 and is right on 75.0\u00a0%" in page
+    assert "adds 4 numbers mod 7 and is right on 75.0\u00a0% of sums it has not seen" in page
+    known = view.page(stored_runs.Entry(entry.path, made_up.row(tiny(samples=1200), 0.75)), *seen[1:])
+    assert "right on 75.0\u00a0% of sums, 39.3\u00a0% of which it has trained on" in known
     assert "0.75 ± 0.25 from the centre" in page
     assert "last checkpoint" not in page
     several = view.page(stored_runs.Entry(entry.path, made_up.row(tiny(method="auto"), 0.75)), *seen[1:])

@@ -23,15 +23,12 @@ from auxmod.cli.options import (
     given_settings,
 )
 from auxmod.cli.watch import duration, stop_when_asked
-from auxmod.config import Problem, RunConfig
+from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments.run_directory import Run
 from auxmod.experiments.track import Start, last_point, tracked, tracker
 from auxmod.files import CONFIG
 from auxmod.settings import flatten
-
-SEEN = 0.05
-"""From this share of test inputs trained on, it is said."""
 
 
 def train(
@@ -82,12 +79,11 @@ def train(
 
 def say_seen(configs: Iterable[RunConfig]) -> None:
     """Where inputs are so few that many of the test's are trained on, say so: accuracy is then no proof of learning."""
-    from auxmod.problem.theory import seen_share
+    from auxmod.problem.theory import SEEN, seen_by
 
-    drawn = [c for c in configs if c.method.distribution == "uniform" and not c.training.data]
-    told = [(seen_share(c.problem.n, c.problem.q, c.training.samples), c.problem, c.training.samples) for c in drawn]
-    share, problem, samples = max(told, key=lambda each: each[0], default=(0.0, Problem(), 0))
-    if share >= SEEN:
+    most = max(configs, key=seen_by, default=None)
+    if most is not None and (share := seen_by(most)) >= SEEN:
+        problem, samples = most.problem, most.training.samples
         inputs = f"there are {problem.q**problem.n:,} inputs of {problem.n} numbers mod {problem.q}"
         sentence = f"About {percent(share)} of the test inputs are trained on: {inputs}, and {samples:,} are drawn."
         console(stderr=True).print(sentence, markup=False, soft_wrap=True)

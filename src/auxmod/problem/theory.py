@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from auxmod.config import Fill
+from auxmod.config import Fill, RunConfig
 from auxmod.errors import require
 from auxmod.problem import laws
 
@@ -38,10 +38,21 @@ def chance(q: int, tau: float | None, angles: bool) -> float:
     return min(1.0, (2 * int(tau * q + 1e-9) + 1) / q)
 
 
+SEEN = 0.05
+"""From this share of test inputs trained on, accuracy is no proof of learning."""
+
+
 def seen_share(n: int, q: int, samples: int) -> float:
     """The share of uniform inputs that so many others, drawn alike, hold: 1 − (1 − q^−N)^samples."""
     n, q, _ = laws.check(n, q)
     return -math.expm1(samples * math.log1p(-float(Fraction(1, q**n))))
+
+
+def seen_by(config: RunConfig) -> float:
+    """The share of its test inputs that a run trains on; 0 where it draws its own otherwise than these."""
+    if config.method.distribution != "uniform" or config.training.data:
+        return 0.0
+    return seen_share(config.problem.n, config.problem.q, config.training.samples)
 
 
 # ---- expected wraps ---------------------------------------------------------------------------------------

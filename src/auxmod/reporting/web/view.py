@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from auxmod.experiments.catalogue import Entry
+from auxmod.experiments.trusted import configuration
+from auxmod.problem.theory import SEEN, seen_by
 from auxmod.reporting.render import with_spread
 from auxmod.reporting.web import charts, file, stored_runs
 
@@ -17,10 +19,11 @@ def page(entry: Entry, scores: Mapping[str, Any], looked: Mapping[str, Any]) -> 
     drawn = {"answers": charts.ring(looked["truth"], looked["error"], settings["q"])}
     drawn |= {"errors": charts.histogram(looked["edges"], looked["counts"])}
     drawn |= {name: picture for name, (_, picture) in pictures.items()}
-    headline = (
-        f"It adds {settings['n']} numbers mod {settings['q']:,} and is right on {100 * scores['match']:.1f} % of sums "
-        f"it has not seen; guessing gives {100 * scores['chance']:.2g} %."
-    )
+    seen = seen_by(configuration(entry.row["config"]))
+    sums = f"sums, {100 * seen:.1f} % of which it has trained on" if seen >= SEEN else "sums it has not seen"
+    right, chance = 100 * scores["match"], 100 * scores["chance"]
+    sum_of = f"It adds {settings['n']} numbers mod {settings['q']:,}"
+    headline = f"{sum_of} and is right on {right:.1f} % of {sums}; guessing gives {chance:.2g} %."
     if entry.state in ("failed", "unfinished"):
         failed = f": {entry.row['failed']}" if entry.state == "failed" else "."
         headline += f" The run is {entry.state}; this is its last checkpoint{failed}"

@@ -225,6 +225,11 @@ def test_eval_on_rows_of_ones_own(cli: Cli, trained: Path, capsys: pytest.Captur
         told = json.loads(cli("eval", trained, "--file", name, "--json"))
         assert (told["file"], told["samples"], told["match"]) == (name, 3, expected["match"])
         assert told["by_wraps"] == expected["by_wraps"]
+    cli("data", *flags("--out", "data.npz"))
+    cli("train", *flags("--data", "data.npz", "--out", "own", "--quiet"))
+    for name, told in (("data.npz", True), ("rows.npz", False)):
+        assert main(["eval", "own", "--file", name]) == 0
+        assert (f"{name} is what own was trained on" in capsys.readouterr().err) == told
     assert "on 3 inputs of rows.csv" in cli("eval", trained, "--file", "rows.csv", "--by", "wraps")
     assert main(["eval", str(trained), "--file", "rows.csv", "--samples", "5", "--fill", "zero"]) == 2
     assert "--file brings the inputs, --samples, --fill would draw others" in capsys.readouterr().err

@@ -296,6 +296,8 @@ def test_a_runs_page_says_what_was_seen(tmp_path: Path) -> None:
     assert "adds 4 numbers mod 7 and is right on 75.0\u00a0% of sums it has not seen" in page
     known = view.page(stored_runs.Entry(entry.path, made_up.row(tiny(samples=1200), 0.75)), *seen[1:])
     assert "right on 75.0\u00a0% of sums, 39.3\u00a0% of which it has trained on" in known
+    other = view.page(stored_runs.Entry(entry.path, made_up.row(tiny(method="sparse"), 0.75)), *seen[1:])
+    assert "right on 75.0\u00a0% of sums of numbers drawn evenly" in other
     assert "0.75 ± 0.25 from the centre" in page
     assert "last checkpoint" not in page
     several = view.page(stored_runs.Entry(entry.path, made_up.row(tiny(method="auto"), 0.75)), *seen[1:])

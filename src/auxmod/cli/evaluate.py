@@ -56,12 +56,17 @@ def evaluate(
     drawn = {name: value for name, value in drawn.items() if value is not None}
     idle = ", ".join(map(flag, drawn))
     require(file is None or not drawn, f"--file brings the inputs, {idle} would draw others: leave out one of them.")
+    from auxmod.experiments.resolving import digest
     from auxmod.learning.trained import load
 
     model = load(run, device)
     _say_unfinished(run)
     if file:
-        scores = model.evaluate(x=_rows(file, model.config.problem), taus=taus, asks=asks)
+        rows = _rows(file, model.config.problem)
+        if digest(rows) == model.config.training.data_sha256:
+            told = f"{file} is what {run} was trained on: these figures do not tell what it has learned."
+            console(stderr=True).print(told, markup=False, soft_wrap=True)
+        scores = model.evaluate(x=rows, taus=taus, asks=asks)
         source = {"file": str(file)}
     else:
         source = {"distribution": distribution or "uniform", "fill": fill or "zero"}

@@ -25,7 +25,9 @@ app = App(
 )
 STORE = Path("runs")
 Store = Annotated[Path, Parameter(help="A directory of runs and results files, or one results file.")]
-Where = Annotated[str | None, Parameter(help="Conditions, such as method=aux,n=16,match>0.9.")]
+Where = Annotated[
+    str | None, Parameter(help="Conditions that all must hold, such as method=aux,n=16,match>0.9 or moduli=1,2,4.")
+]
 COLUMNS = ("state", "method", "n", "q", "k", "r", "samples", "seed", "match", "chance")
 
 

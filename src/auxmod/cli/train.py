@@ -81,8 +81,8 @@ def say_seen(configs: Iterable[RunConfig]) -> None:
     """Where inputs are so few that many of the test's are trained on, say so: accuracy is then no proof of learning."""
     from auxmod.problem.theory import SEEN, seen_by
 
-    most = max(configs, key=seen_by, default=None)
-    if most is not None and (share := seen_by(most)) >= SEEN:
+    most = max(configs, key=lambda config: seen_by(config) or 0.0, default=None)
+    if most is not None and (share := seen_by(most) or 0.0) >= SEEN:
         problem, samples = most.problem, most.training.samples
         inputs = f"there are {problem.q**problem.n:,} inputs of {problem.n} numbers mod {problem.q}"
         sentence = f"About {percent(share)} of the test inputs are trained on: {inputs}, and {samples:,} are drawn."

@@ -1,4 +1,4 @@
-"""Who trains what, where several processes sweep into one results file. Standard library only.
+"""Locks and plans beside a results file: who trains what, where several processes do. Standard library only.
 
 Beside `sweep.jsonl` lies `sweep.jsonl.d/`: for each ensemble in training a claim, `<digest>.lock`, which names its
 runs and is locked by its process, and what it needs to go on, `<digest>.safetensors`. The operating system unlocks a

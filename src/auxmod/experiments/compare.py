@@ -4,7 +4,7 @@ Each way chooses with the runs of one seed, by held-out accuracy; its choice is 
 their test accuracies, exact and near, are what is compared: the best of many runs flatters itself, a fresh one does
 not. A grid of 24 pairs costs 24 runs; `search` (K and r) and `wide` (what a search takes where nothing is named) may
 spend as much; the theory and the fixed pair cost nothing. Results append to one JSONL file, and a comparison that was
-stopped goes on:
+stopped goes on. No command has it; docs/results.md has what came of it:
 
     import torch
     from auxmod.experiments.compare import compare

@@ -28,14 +28,15 @@ def provenance(*, device: str, precision: str, seconds: float, members: int = 1)
         "precision": precision,
         "members": members,
         "seconds": round(seconds, 3),
-        "command": _command(sys.argv[1:]),
+        "command": _command(*sys.argv),
     }
 
 
-def _command(arguments: list[str]) -> str:
+def _command(program: str = "", *arguments: str) -> str:
     """What was typed, without the machine's directories: an absolute path is shortened to its last part."""
+    ours = Path(program).name == "auxmod" or Path(program).parts[-2:] == ("auxmod", "__main__.py")
     words = [re.sub(r"^(--[\w-]+=)?/.*/", r"\1", word) for word in arguments]
-    return shlex.join(["auxmod", *words])
+    return shlex.join([*(["auxmod"] if ours else ["python", Path(program).name]), *words])
 
 
 @functools.cache

@@ -94,6 +94,9 @@ def load_data(configs: Sequence[RunConfig]) -> list[Rows | None]:
 def _read(path: str, contents: str, problem: Problem) -> Rows | None:
     if not path:
         return None
+    require(
+        Path(path).exists(), f"There is no file {path}, what the run trains on: if it has moved, name it with --data."
+    )
     rows = read_npz(Path(path), problem)
     require(digest(rows) == contents, f"{path} is not the data this run was made with: its contents have changed.")
     return rows

@@ -1,6 +1,6 @@
-"""What a table or figure wants: the sizes and methods compared, and a run of each. No training here, and no torch.
+"""What is compared in a table or figure: its sizes, its methods, and :class:`Wanted`, one of these and its run.
 
-The recipes, what reads their results, and the commands that run them import this.
+No training here, and no torch. The recipes, what reads their results, and the commands that run them import this.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What a model computes between its input and its output, by the names that TransformerLens has for it.
+"""What a model computes between its input and its output, under TransformerLens's names where it has one.
 
-For whoever looks inside a model: written out plainly, step by step, beside `model.Block`, which it must agree with.
+Written out plainly, step by step, beside `model.Block`, with which it must agree. `TrainedModel.activations` lists the
+names.
 
 Shapes: B batch, T positions (terms, and one more in front with `cls` pooling), H heads, D width.
 """
@@ -14,18 +15,7 @@ from auxmod.learning.model import Block, Encoder
 
 
 def activations(encoder: Encoder, features: Tensor) -> dict[str, Tensor]:
-    """Of one model, for tokens (1, B, N) or features (1, B, N, inputs): everything on the way, float32.
-
-    - `hook_embed` (B, T, D): the embedded terms
-    - `blocks.L.hook_resid_pre`, `…_mid`, `…_post` (B, T, D): the residual stream before, between and after
-    - `blocks.L.attn.hook_q`, `…_k`, `…_v`, `…_z` (B, T, H, D/H): queries, keys, values, and values as mixed
-    - `blocks.L.attn.hook_pattern` (B, H, T, T): the share that each position (third) has of each (last)
-    - `blocks.L.hook_attn_out`, `blocks.L.hook_mlp_out` (B, T, D): what the two layers add
-    - `blocks.L.mlp.hook_post` (B, T, hidden): the hidden layer, after its activation
-    - `ln_final.hook_normalized` (B, T, D): the stream after the final norm, where there is one
-    - `pooled` (B, D or N·D): what the read-out sees
-    - `outputs` (B, ·): classes, or a point for each modulus
-    """
+    """Of one model, for tokens (1, B, N) or features (1, B, N, inputs): everything on the way, float32, by name."""
     h = encoder.embedded(features)
     _, B, T, D = h.shape
     seen = {"hook_embed": h}

@@ -1,4 +1,4 @@
-"""What a run needs of a device, in memory and in time; one that does not fit is refused before it starts."""
+"""What memory a device has free, and how fast it is; a run that does not fit is refused before it starts."""
 
 from __future__ import annotations
 

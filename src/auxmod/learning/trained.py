@@ -58,9 +58,18 @@ class TrainedModel(nn.Module):
 
     @torch.no_grad()
     def activations(self, x: Any) -> dict[str, Tensor]:
-        """All that is computed on the way for rows x (N,) or (B, N), by TransformerLens's names.
+        """What is computed on the way for rows x (N,) or (B, N), under TransformerLens's names where it has one.
 
-        Such as ``blocks.0.attn.hook_pattern`` (B, heads, N, N): `learning.activations` lists them.
+        T is N, or with `cls` pooling N + 1; L is a block's number; with post-norm the stream is that after each norm.
+
+        - ``hook_embed`` (B, T, D): the embedded terms
+        - ``blocks.L.hook_resid_pre``, ``…_mid``, ``…_post`` (B, T, D): the stream before, between and after its layers
+        - ``blocks.L.attn.hook_q``, ``…_k``, ``…_v``, ``…_z`` (B, T, heads, D/heads): and values as they were mixed
+        - ``blocks.L.attn.hook_pattern`` (B, heads, T, T): how much each position (third) attends to each (last)
+        - ``blocks.L.hook_attn_out``, ``blocks.L.hook_mlp_out`` (B, T, D): what the two layers add
+        - ``blocks.L.mlp.hook_post`` (B, T, hidden): the hidden layer, after its activation
+        - ``ln_final.hook_normalized`` (B, T, D): the stream after the final norm, where there is one
+        - ``pooled`` (B, D or N·D), ``outputs`` (B, ·): what the read-out sees, and what it makes of it
         """
         rows = torch.from_numpy(check_rows(x, self.config.problem)).to(self.encoder.head.weight.device)
         require(len(rows) >= 1, "There is no row to look at.")

@@ -48,10 +48,10 @@ def seen_share(n: int, q: int, samples: int) -> float:
     return -math.expm1(samples * math.log1p(-float(Fraction(1, q**n))))
 
 
-def seen_by(config: RunConfig) -> float:
-    """The share of its test inputs that a run trains on; 0 where it draws its own otherwise than these."""
+def seen_by(config: RunConfig) -> float | None:
+    """The share of its test inputs that a run trains on; None where it does not draw both alike."""
     if config.method.distribution != "uniform" or config.training.data:
-        return 0.0
+        return None
     return seen_share(config.problem.n, config.problem.q, config.training.samples)
 
 

@@ -1,4 +1,4 @@
-"""The paper's figures, and the ones it lacks, drawn from stored results: what is not run is left blank, and said.
+"""A figure by its item's name: which function draws it from stored results. What is not run is left blank, and said.
 
 Orange is aux, blue is sparse, throughout.
 """

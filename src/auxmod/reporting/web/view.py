@@ -20,7 +20,9 @@ def page(entry: Entry, scores: Mapping[str, Any], looked: Mapping[str, Any]) -> 
     drawn |= {"errors": charts.histogram(looked["edges"], looked["counts"])}
     drawn |= {name: picture for name, (_, picture) in pictures.items()}
     seen = seen_by(configuration(entry.row["config"]))
-    sums = f"sums, {100 * seen:.1f} % of which it has trained on" if seen >= SEEN else "sums it has not seen"
+    sums = "sums of numbers drawn evenly" if seen is None else "sums it has not seen"
+    if seen is not None and seen >= SEEN:
+        sums = f"sums, {100 * seen:.1f} % of which it has trained on"
     right, chance = 100 * scores["match"], 100 * scores["chance"]
     sum_of = f"It adds {settings['n']} numbers mod {settings['q']:,}"
     headline = f"{sum_of} and is right on {right:.1f} % of {sums}; guessing gives {chance:.2g} %."

@@ -13,7 +13,7 @@ from auxmod.checked import flag
 from auxmod.cli.display import console, percent, print_json, table, titled
 from auxmod.cli.options import RUN, WHOLE, ConfigFile, Device, Force, Json, Preset, RunFlags, given_settings, numbers
 from auxmod.cli.train import say_seen, scores_table
-from auxmod.config import TAUS, Distribution, Fill, Problem, check_asks
+from auxmod.config import TAUS, Distribution, Fill, Problem, RunConfig, check_asks
 from auxmod.errors import UserError, require
 from auxmod.experiments.presets import with_preset
 from auxmod.files import STATE, check_free, write_named
@@ -52,43 +52,52 @@ def evaluate(
     require(samples is None or samples >= 1, f"--samples is {samples}, but must be 1 or more.")
     check_asks(asks)
     taus = numbers(tau, "--tau")
-    drawn = {"samples": samples, "distribution": distribution, "fill": fill}
-    drawn = {name: value for name, value in drawn.items() if value is not None}
+    asked = {"samples": samples, "distribution": distribution, "fill": fill}
+    drawn = {name: value for name, value in asked.items() if value is not None}
     idle = ", ".join(map(flag, drawn))
     require(file is None or not drawn, f"--file brings the inputs, {idle} would draw others: leave out one of them.")
-    from auxmod.experiments.resolving import digest
     from auxmod.learning.trained import load
 
     model = load(run, device)
     _say_unfinished(run)
     if file:
-        rows = _rows(file, model.config.problem)
-        if digest(rows) == model.config.training.data_sha256:
-            told = f"{file} is what {run} was trained on: these figures do not tell what it has learned."
-            console(stderr=True).print(told, markup=False, soft_wrap=True)
-        scores = model.evaluate(x=rows, taus=taus, asks=asks)
-        source = {"file": str(file)}
+        source, inputs = {"file": str(file)}, f"inputs of {file}"
+        options: dict[str, Any] = {"x": _own_rows(file, run, model.config)}
     else:
         source = {"distribution": distribution or "uniform", "fill": fill or "zero"}
-        say_seen([model.config] if source["distribution"] == "uniform" else [])
-        scores = model.evaluate(samples or 100_000, **source, taus=taus, asks=asks)
+        inputs = f"{source['distribution']} inputs"
+        options = source | {"samples": samples}
+        say_seen([model.config] if distribution != "sparse" else [])
+    scores = model.evaluate(**options, taus=taus, asks=asks)
     if json:
         return print_json({"run": str(run), **source, "asks": asks, **scores})
     out = console()
-    out.print(scores_table(run, scores, f"inputs of {file}" if file else f"{source['distribution']} inputs"))
+    out.print(scores_table(run, scores, inputs))
     if asks > 1:
         out.print(f"Each was asked {asks} ways, and the answers averaged.")
     if by:
-        rows = [
-            (
-                str(row["bucket"]),
-                f"{row['samples']:,}",
-                percent(row["correct"] / row["samples"]),
-                percent(scores["chance"]),
-            )
-            for row in scores[f"by_{by}"]
-        ]
-        out.print(table(f"By number of {by}", (by, "inputs", "match", "chance"), rows))
+        out.print(_by_parts(by, scores))
+
+
+def _own_rows(file: Path, run: Path, config: RunConfig) -> Any:
+    """Rows to be measured on; where they are those of the training, that is said."""
+    from auxmod.experiments.resolving import digest
+
+    rows = _rows(file, config.problem)
+    if digest(rows) == config.training.data_sha256:
+        told = f"{file} is what {run} was trained on: these figures do not tell what it has learned."
+        console(stderr=True).print(told, markup=False, soft_wrap=True)
+    return rows
+
+
+def _by_parts(by: str, scores: dict[str, Any]) -> Any:
+    """Accuracy by number of wraps, or of zeros."""
+    chance = percent(scores["chance"])
+    rows = [
+        (str(row["bucket"]), f"{row['samples']:,}", percent(row["correct"] / row["samples"]), chance)
+        for row in scores[f"by_{by}"]
+    ]
+    return table(f"By number of {by}", (by, "inputs", "match", "chance"), rows)
 
 
 def predict(

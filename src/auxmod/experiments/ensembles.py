@@ -156,11 +156,11 @@ def _rows(ensemble: Ensemble, race: Race, configs: Sequence[RunConfig], end: Fin
     made = provenance(device=device, precision=ensemble.precision, seconds=race.seconds, members=members)
     scores = dict(zip([c.hash for c in ensemble.configs], end.scores, strict=True))
     curves, rows = dict(zip(race.members, race.curves, strict=True)), []
-    for config in configs:
+    for config in (config for config in configs if config.hash in race.left):
         curve, dead = curves[config.hash], race.dead.get(config.hash)
-        if dead is not None and config.hash in race.left:
+        if dead is not None:
             rows.append(result_row(config, None, made, failed=divergence(dead + 1)))
-        elif config.hash in race.left:
+        else:
             validation = curve[-1]["accuracy"] if curve else None
             rows.append(result_row(config, scores[config.hash], made, validation=validation, curve=curve))
     return rows

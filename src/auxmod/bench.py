@@ -243,7 +243,7 @@ def measure(
 
 def _clean_slate(device: torch.device) -> int:
     """Forget what earlier cases allocated and compiled; returns the bytes that stay in use on a GPU."""
-    gc.collect()
+    gc.collect()  # an ensemble and its methods hold each other, on a CPU too
     clean_up(device)
     if device.type == "cpu":
         return 0

@@ -123,6 +123,7 @@ def test_cells_that_were_saved_and_not_finished_are_told(capsys: pytest.CaptureF
     for more in ([], ["--json"]):
         assert main(["runs", "list", *more]) == 0
         assert told in capsys.readouterr().err
+    Path("runs/demo/aux.d").mkdir()  # beside a run, which is no results file
     for wrong in (account | {"step": "x"}, account | {"gone": None}, sealed(account) | {"step": 7}, {"members": []}):
         made_up.save_account(claim.state, wrong)
         assert main(["runs", "list"]) == 0

@@ -19,6 +19,7 @@ def test_a_command_can_be_typed_again_and_names_no_directories(monkeypatch: pyte
         ("/home/me/src/auxmod/__main__.py", "auxmod train"),
         ("/home/me/other/__main__.py", "python __main__.py train"),
         ("mine.py", "python mine.py train"),
+        ("", "python train"),
     ],
 )
 def test_a_program_of_ones_own_is_not_called_auxmod(monkeypatch: pytest.MonkeyPatch, program: str, said: str) -> None:

@@ -185,13 +185,14 @@ def _chosen(store: Path, where: str | None, sort: str | None, reverse: bool) -> 
 def _say_stopped(store: Path) -> None:
     """Cells that were saved and not finished are in no list yet."""
     for path in catalogue.places(store):
-        if claims.directory_of(path).is_dir():
+        if path.is_file() and claims.directory_of(path).is_dir():
             book = Results(path)
-            with contextlib.suppress(UserError):  # of a damaged file, which has been told
+            with contextlib.suppress(OSError, UserError):  # of a file that is gone, or damaged, which has been told
                 book.refresh()
-            for cells, step in claims.stopped(path, book.scored | book.failures.keys()):
-                told = f"{path}: {cells} more, saved at step {step:,}: the command that began them goes on from there."
-                console(stderr=True).print(told, markup=False, soft_wrap=True)
+                for cells, step in claims.stopped(path, book.scored | book.failures.keys()):
+                    saved = f"{path}: {cells} more, saved at step {step:,}"
+                    told = f"{saved}: the command that began them goes on from there."
+                    console(stderr=True).print(told, markup=False, soft_wrap=True)
 
 
 def _plain(entry: Entry) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def test_an_item_needs_so_many_runs_at_the_papers_preset(item: str, count: int) 
 
 def test_all_items_have_a_recipe_with_a_line_about_it() -> None:
     paper = {"table1a", "table1b", "table2", "table3", "configs", "grid", "redbox", "curves"}
-    assert set(RECIPES) == paper | {"headline", "beyond", "setup", "knobs", "finalists", "longer", "starts"}
+    assert set(RECIPES) == paper | {"headline", "fewer", "beyond", "setup", "knobs", "finalists", "longer", "starts"}
     assert all(recipe.wants.__doc__ for recipe in RECIPES.values())
 
 
@@ -129,3 +129,10 @@ def test_what_has_its_own_number_of_samples_has_no_other() -> None:
     with pytest.raises(UserError, match="no other number of samples than its own"):
         cells("headline", samples=(500,))
     assert len(cells("headline")) == 9
+
+
+def test_from_ever_fewer_samples_there_are_as_many_steps() -> None:
+    runs = cells("fewer")
+    assert len(runs) == len(set(runs)) == 7 * 2 * 3
+    assert {run.training.steps for run in runs} == {1_000}
+    assert set(cells("headline")) & set(runs), "the demo's own number of samples is one of them"

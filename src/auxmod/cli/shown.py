@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 
 TableName = Literal[
     "table1a", "table1b", "table2", "table3", "configs", "gap", "rho", "redbox", "grid",
-    "headline", "beyond", "setup", "knobs", "finalists", "longer", "starts",
+    "headline", "fewer", "beyond", "setup", "knobs", "finalists", "longer", "starts",
 ]  # fmt: skip
 TableItem = Literal[TableName, "all"]
-FigureItem = Literal["gap", "rho", "configs", "grid", "redbox", "curves", "table1a", "table1b", "headline", "all"]
+FigureItem = Literal[
+    "gap", "rho", "configs", "grid", "redbox", "curves", "table1a", "table1b", "headline", "fewer", "all"
+]
 _MEANINGS = {
     ("table1a", "table1b"): "match accuracy, token and angular",
     ("table2",): "τ-accuracy at large N and q",
@@ -39,6 +41,7 @@ _MEANINGS = {
     ("gap", "rho"): "the theory's",
     ("curves",): "while learning",
     ("headline",): "the demo over seeds",
+    ("fewer",): "the demo by distinct samples, at equal steps",
     ("beyond",): "past the paper",
     ("setup", "knobs", "finalists", "longer", "starts"): "the search for the paper's own setup",
 }

@@ -120,6 +120,18 @@ def headline() -> Iterator[Wanted]:
         yield Wanted(variant, build(**with_preset("demo", VARIANTS[variant])), "demo")
 
 
+VISITS = 250_000
+"""Samples seen by a run of the demo, each once or more often."""
+DISTINCT = (2_000, 5_000, 10_000, 25_000, 50_000, 125_000, VISITS)
+
+
+def fewer() -> Iterator[Wanted]:
+    """The demo's sum from ever more distinct samples at equal steps, which the paper never separates."""
+    for samples, variant in itertools.product(DISTINCT, ("aux", "sparse")):
+        size = {"samples": samples, "epochs": VISITS // samples}
+        yield Wanted(variant, build(**with_preset("demo", VARIANTS[variant] | size)), "demo")
+
+
 # ---- past the paper ---------------------------------------------------------------------------------------
 
 ASKS = 16
@@ -204,6 +216,7 @@ RECIPES = {
     "table2": Recipe(table2),
     "curves": Recipe(curves),
     "headline": Recipe(headline, seeds=3, presets=False, samples=False),
+    "fewer": Recipe(fewer, seeds=3, presets=False, samples=False),
     "beyond": Recipe(beyond, seeds=3, presets=False),
     "setup": Recipe(setup, seeds=1, presets=False),
     "knobs": Recipe(knobs, presets=False),

@@ -59,6 +59,10 @@ SHAPES = {
     "redbox": Shape("Match accuracy (%) over K and r, angular embedding, N = 64, q = 433", ("r",), across="k"),
     "grid": Shape("Match accuracy (%) over K and r", ("embedding", "n", "q", "r"), across="k"),
     "headline": Shape("Match accuracy (%) of the demo: angular embedding, a small encoder", ("n", "q", "samples")),
+    "fewer": Shape(
+        "Match accuracy (%) of the demo by how many distinct samples it has, at equal steps",
+        ("n", "q", "samples", "epochs"),
+    ),
     "beyond": Shape(
         "Past the paper: accuracy (%) at equal samples and steps, each method at its best",
         ("embedding", "n", "q", "samples", "tau", "asks"),

@@ -33,5 +33,6 @@ FIGURES: dict[str, Callable[[str, Index], Figure]] = {
     "table1a": functools.partial(compared.table1_figure, "table1a"),
     "table1b": functools.partial(compared.table1_figure, "table1b"),
     "headline": lambda _, stored: curves.headline_figure(stored),
+    "fewer": lambda _, stored: curves.fewer_figure(stored),
 }
 """By the names of their items."""

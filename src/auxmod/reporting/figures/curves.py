@@ -109,6 +109,35 @@ def _legend(figure: Figure, paces: Sequence[Mapping[str, RunConfig]], dashed: bo
     legend_below(figure, marks)
 
 
+# ---- more samples, or only more steps ---------------------------------------------------------------------
+
+
+def fewer_figure(stored: results.Index) -> Figure:
+    """Both methods' accuracy against the number of distinct samples, all runs of as many steps."""
+    figure = blank(7.6, 3.4)
+    axes = figure.subplots()
+    lines: dict[str, list[RunConfig]] = {}
+    for want in recipes.fewer():
+        lines.setdefault(want.variant, []).append(want.run)
+    for variant, runs in lines.items():
+        found = {run.training.samples: results.collect(stored, run) for run in runs}
+        known = {count: own for count, own in found.items() if own is not None and own.mean is not None}
+        bars = [own.std or 0.0 for own in known.values()]
+        means = [own.mean for own in known.values()]
+        label = variant if len(known) == len(runs) else f"{variant} ({len(runs) - len(known)} of {len(runs)} not run)"
+        axes.errorbar([*known], means, bars, color=COLOURS[variant], marker="o", markersize=4, capsize=2, label=label)
+    axes.axhline(results.chance(runs[0]), zorder=0, **CHANCE)
+    counts = [run.training.samples for run in runs]
+    ticks = [f"{amount(run.training.samples)}\n×{run.training.epochs}" for run in runs]
+    axes.set(xscale="log", xticks=counts, xticklabels=ticks, ylim=(0, 102), ylabel="match accuracy (%)")
+    axes.set_xlabel("distinct training samples, and how often each is seen")
+    problem, steps = runs[0].problem, runs[0].training.steps
+    axes.set_title(f"$x_1 + … + x_{{{problem.n}}}$ mod {problem.q}: equal compute, {steps:,} steps", **TITLE)
+    axes.legend(frameon=False, labelcolor=INK)
+    clean(axes)
+    return figure
+
+
 # ---- the picture at the top of the README -----------------------------------------------------------------
 
 

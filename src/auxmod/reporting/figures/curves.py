@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from auxmod.config import RunConfig
 from auxmod.experiments import recipes
-from auxmod.reporting import results
-from auxmod.reporting.figures.looks import CHANCE, COLOURS, FAINT, INK, TITLE, blank, clean, legend_below
+from auxmod.reporting import results, tables
+from auxmod.reporting.cells import by_facts
+from auxmod.reporting.figures.looks import CHANCE, COLOURS, FAINT, INK, TITLE, blank, clean, gaps, legend_below
 from auxmod.reporting.render import amount, epochs
 
 if TYPE_CHECKING:
@@ -116,23 +118,20 @@ def fewer_figure(stored: results.Index) -> Figure:
     """Both methods' accuracy against the number of distinct samples, all runs of as many steps."""
     figure = blank(7.6, 3.4)
     axes = figure.subplots()
-    lines: dict[str, list[RunConfig]] = {}
-    for want in recipes.fewer():
-        lines.setdefault(want.variant, []).append(want.run)
-    for variant, runs in lines.items():
-        found = {run.training.samples: results.collect(stored, run) for run in runs}
-        known = {count: own for count, own in found.items() if own is not None and own.mean is not None}
-        bars = [own.std or 0.0 for own in known.values()]
-        means = [own.mean for own in known.values()]
-        label = variant if len(known) == len(runs) else f"{variant} ({len(runs) - len(known)} of {len(runs)} not run)"
-        axes.errorbar([*known], means, bars, color=COLOURS[variant], marker="o", markersize=4, capsize=2, label=label)
-    axes.axhline(results.chance(runs[0]), zorder=0, **CHANCE)
-    counts = [run.training.samples for run in runs]
-    ticks = [f"{amount(run.training.samples)}\n×{run.training.epochs}" for run in runs]
-    axes.set(xscale="log", xticks=counts, xticklabels=ticks, ylim=(0, 102), ylabel="match accuracy (%)")
-    axes.set_xlabel("distinct training samples, and how often each is seen")
-    problem, steps = runs[0].problem, runs[0].training.steps
-    axes.set_title(f"$x_1 + … + x_{{{problem.n}}}$ mod {problem.q}: equal compute, {steps:,} steps", **TITLE)
+    for (variant,), cells in by_facts(tables.build("fewer", "demo", stored).cells, ["method"]).items():
+        counts = [cell.facts["samples"] for cell in cells]
+        ours = [math.nan if cell.ours is None else cell.ours for cell in cells]
+        missing = gaps(sum(map(math.isnan, ours)), 0, len(cells))
+        look: dict[str, Any] = {"color": COLOURS[variant], "marker": "o", "markersize": 4, "capsize": 2}
+        axes.errorbar(counts, ours, [cell.std or 0.0 for cell in cells], label=f"{variant} {missing}".strip(), **look)
+    axes.axhline(cells[0].chance, zorder=0, **CHANCE)
+    seen = [f"{amount(cell.facts['samples'])}\n×{cell.facts['epochs']}" for cell in cells]
+    axes.set(xscale="log", xticks=counts, xticklabels=seen, ylim=(0, 102))
+    axes.set(xlabel="distinct training samples, and how often each is seen", ylabel="match accuracy (%)")
+    run = next(recipes.fewer()).run
+    axes.set_title(
+        f"$x_1 + … + x_{{{run.problem.n}}}$ mod {run.problem.q}: equal compute, {run.training.steps:,} steps", **TITLE
+    )
     axes.legend(frameon=False, labelcolor=INK)
     clean(axes)
     return figure

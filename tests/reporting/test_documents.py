@@ -141,7 +141,13 @@ def test_past_the_paper_says_how_many_seeds_there_are_and_how_many_failed(tmp_pa
     write_lines(tmp_path / "beyond.jsonl", [row | {"provenance": made} for row in rows])
     (line,) = (line for line in past_the_paper.beyond(tmp_path).splitlines() if "N = 64" in line)
     cells = [cell.strip() for cell in line.strip("|").split("|")]
-    assert cells[0] == "angular, N = 64, q = 433, 100,000 samples, 10 epochs"
+    assert cells[0] == "angular, N = 64, q = 433: 100K × 10"
     assert cells[4:] == ["– / – (0, 3 failed)", "50.0 / 75.0 (1, 2 failed)", "", "50.0 ± 0.0 / 75.0 ± 0.0 (3)"]
+    (short,) = (line for line in past_the_paper.beyond_in_short(tmp_path).splitlines() if "N = 64" in line)
+    assert [cell.strip() for cell in short.strip("|").split("|")][4:] == [
+        "– (0, 3 failed)",
+        "50.0 (1, 2 failed)",
+        "50.0 ± 0.0 (3)",
+    ]
     (other,) = (line for line in past_the_paper.beyond(tmp_path).splitlines() if "N = 20" in line)
     assert other.count("not run") == 4

@@ -82,7 +82,7 @@ LINEAR = f"{OF_LINEAR}0.02"
 
 
 def paper(given: Mapping[str, Any]) -> Settings:
-    """The setup whose accuracies come nearest to the paper's: docs/results.md has the search for it."""
+    """The setup whose accuracies come nearest to the paper's: docs/setup.md has the search for it."""
     method = str(given.get("method", "aux"))
     if method == "auto":  # it is not the paper's, and has its own
         return {}

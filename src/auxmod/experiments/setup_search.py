@@ -2,7 +2,7 @@
 
 First all combinations of what is open on two cells of Table 1, then one stated value changed at a time, then the
 nearest few on all cells, and more for angles: the preset `paper` is the end of that. Then, how long the paper may have
-trained, and what its 16 configurations say of what is open. docs/results.md says what came out.
+trained, and what its 16 configurations say of what is open. docs/setup.md says what came out.
 """
 
 from __future__ import annotations

@@ -16,9 +16,18 @@ from auxmod.reporting.render import markdown_table
 
 def headline(place: Path) -> str:
     """The demo's methods over seeds, and where they were run."""
+    return _item("headline", place)
+
+
+def fewer(place: Path) -> str:
+    """The demo's sum by the number of distinct samples, at equal steps."""
+    return _item("fewer", place)
+
+
+def _item(item: str, place: Path) -> str:
     stored = results.read(place)
-    made = results.origins(stored, recipes.cells("headline"))
-    return f"{render.markdown(tables.build('headline', 'demo', stored))}\n- {made}: `auxmod reproduce headline`."
+    made = results.origins(stored, recipes.cells(item))
+    return f"{render.markdown(tables.build(item, 'demo', stored))}\n- {made}: `auxmod reproduce {item}`."
 
 
 def moduli(place: Path) -> str:

@@ -19,7 +19,7 @@ from auxmod.errors import require
 from auxmod.experiments.recipes import headline as headline_runs
 from auxmod.reporting import errata, tables
 from auxmod.reporting import results as stored
-from auxmod.reporting.documents import demo, other_tables, past_the_paper, setup_search, speed, table1
+from auxmod.reporting.documents import demo, other_tables, past_the_paper, setup_search, speed, table1, verdicts
 from auxmod.reporting.documents.speed import BENCH
 from auxmod.reporting.figures import by_item, looks
 from auxmod.reporting.figures.bench import figure as bench_figure
@@ -39,20 +39,22 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
     ("docs/performance.md", "make pages: precision", speed.precision),
     ("docs/performance.md", "make pages: the log", speed.log),
     ("docs/paper.md", errata.COMMAND, paper_errors),
+    ("docs/results.md", "make pages: verdicts", verdicts.verdicts),
+    ("docs/results.md", "make pages: fewer", demo.fewer),
     ("docs/results.md", "make pages: table 1", table1.table),
     ("docs/results.md", "make pages: table 1 in short", table1.in_short),
     ("docs/results.md", "make pages: table 1 at 1M", table1.larger),
-    ("README.md", "make pages: table 1 in short", table1.in_short),
+    ("README.md", "make pages: verdicts", verdicts.verdicts),
     ("docs/results.md", "make pages: table 2", other_tables.table2),
     ("docs/results.md", "make pages: configs", other_tables.configs),
-    ("docs/results.md", "make pages: setup", setup_search.setup),
-    ("docs/results.md", "make pages: knobs", setup_search.knobs),
-    ("docs/results.md", "make pages: finalists", setup_search.finalists),
-    ("docs/results.md", "make pages: starts", setup_search.starts),
-    ("docs/results.md", "make pages: longer", setup_search.longer),
+    ("docs/setup.md", "make pages: setup", setup_search.setup),
+    ("docs/setup.md", "make pages: knobs", setup_search.knobs),
+    ("docs/setup.md", "make pages: finalists", setup_search.finalists),
+    ("docs/setup.md", "make pages: starts", setup_search.starts),
+    ("docs/setup.md", "make pages: longer", setup_search.longer),
     ("docs/results.md", "make pages: pairs", table1.pairs),
     ("docs/results.md", "make pages: ways to choose K and r", past_the_paper.ways),
-    ("README.md", "make pages: past the paper", past_the_paper.beyond),
+    ("README.md", "make pages: past the paper in short", past_the_paper.beyond_in_short),
     ("docs/research.md", "make pages: past the paper", past_the_paper.beyond),
     ("docs/research.md", "make pages: other moduli", demo.moduli),
     ("docs/research.md", "make pages: by how rare a sum is", past_the_paper.by_rarity),
@@ -65,7 +67,9 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
 """Every block made from results/: its file, what its marker says, and what makes it."""
 
 
-PICTURES = {BENCH: "", "headline": "demo"} | dict.fromkeys(("table1a", "table1b", "grid", "configs"), "paper")
+PICTURES = {BENCH: "", "headline": "demo", "fewer": "demo"} | dict.fromkeys(
+    ("table1a", "table1b", "grid", "configs"), "paper"
+)
 """The pictures in docs/: figures of items, each in a preset; and the benchmark's."""
 
 

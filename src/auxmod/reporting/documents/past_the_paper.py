@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from auxmod.files import read_lines
 from auxmod.reporting import results, tables
 from auxmod.reporting.cells import NAMES, by_facts, grouped
 from auxmod.reporting.documents.blocks import asked, over_seeds, problem
-from auxmod.reporting.render import epochs, markdown_table, with_spread
+from auxmod.reporting.render import amount, epochs, markdown_table, with_spread
 from auxmod.settings import TAILS, build
 
 
@@ -46,25 +47,35 @@ def _value(value: Any) -> str:
     return f"{value:.2g}" if isinstance(value, float) else str(value)
 
 
-COMPARED = ("sparse", "aux", "searched", "auto")
 EPOCHS = {(case.embedding, *case.size, case.samples): case.epochs for case in recipes.CASES}
+OVER = "mean ± standard deviation over seeds, their number in brackets"
 
 
 def beyond(place: Path) -> str:
     """Methods at their best past the paper: each figure asked once, and asked often."""
+    often = f"asked once / asked {recipes.ASKS} ways: {OVER} (of the pairs: one seed each)"
+    return _beyond(place, ("sparse", "aux", "searched", "auto"), often, (1, recipes.ASKS))
+
+
+def beyond_in_short(place: Path) -> str:
+    """The same asked once, without the search for K and r."""
+    return _beyond(place, ("sparse", "aux", "auto"), f"asked once: {OVER}", (1,))
+
+
+def _beyond(place: Path, methods: Sequence[str], figures: str, asks: Sequence[int]) -> str:
     stored = results.read(place)
     groups = by_facts(tables.build("beyond", "best", stored).cells, ("embedding", "n", "q", "samples", "tau"))
-    columns = ("case", "accuracy", "chance", "the paper's aux", *(NAMES[name] for name in COMPARED))
+    columns = ("case: samples × epochs", "accuracy", "chance", "the paper's aux", *(NAMES[name] for name in methods))
     rows = []
-    for (embedding, n, q, samples, tau), cells in groups.items():
+    for (embedding, n, q, samples, tau), every in groups.items():
+        cells = [cell for cell in every if cell.facts["asks"] in asks]
         (paper,) = {cell.paper for cell in cells if cell.facts["method"] == "aux" and cell.facts["asks"] == 1}
-        figures = [asked([cell for cell in cells if cell.facts["method"] == name]) for name in COMPARED]
-        case = f"{problem(embedding, n, q)}, {samples:,} samples, {epochs(EPOCHS[embedding, n, q, samples])}"
+        ours = [asked([cell for cell in cells if cell.facts["method"] == name]) for name in methods]
+        case = f"{problem(embedding, n, q)}: {amount(samples)} × {EPOCHS[embedding, n, q, samples]}"
         accuracy, known = "match" if tau is None else f"τ = {tau:g}", "–" if paper is None else f"{paper:.1f}"
-        rows.append((case, accuracy, f"{cells[0].chance:.1f}", known, *figures))
+        rows.append((case, accuracy, f"{cells[0].chance:.1f}", known, *ours))
     note = (
-        f"In percent, asked once / asked {recipes.ASKS} ways: mean ± standard deviation over seeds, their number in "
-        f"brackets (of the pairs: one seed each). The paper's figures are after {epochs(build().training.epochs)}. "
+        f"In percent, {figures}. The paper's figures are after {epochs(build().training.epochs)}. "
         f"{results.origins(stored, recipes.cells('beyond'))}: `auxmod reproduce beyond`."
     )
     return f"{markdown_table(columns, rows)}\n\n{note}"

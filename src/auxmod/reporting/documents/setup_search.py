@@ -1,4 +1,4 @@
-"""Blocks of docs/results.md about the search for the setup behind the paper's figures, from results/."""
+"""Blocks of docs/setup.md about the search for the setup behind the paper's figures, from results/."""
 
 from __future__ import annotations
 

@@ -124,11 +124,11 @@ def fewer_figure(stored: results.Index) -> Figure:
         missing = gaps(sum(map(math.isnan, ours)), 0, len(cells))
         look: dict[str, Any] = {"color": COLOURS[variant], "marker": "o", "markersize": 4, "capsize": 2}
         axes.errorbar(counts, ours, [cell.std or 0.0 for cell in cells], label=f"{variant} {missing}".strip(), **look)
-    axes.axhline(cells[0].chance, zorder=0, **CHANCE)
+    run = next(recipes.fewer()).run
+    axes.axhline(results.chance(run), zorder=0, **CHANCE)
     seen = [f"{amount(cell.facts['samples'])}\n×{cell.facts['epochs']}" for cell in cells]
     axes.set(xscale="log", xticks=counts, xticklabels=seen, ylim=(0, 102))
     axes.set(xlabel="distinct training samples, and how often each is seen", ylabel="match accuracy (%)")
-    run = next(recipes.fewer()).run
     axes.set_title(
         f"$x_1 + … + x_{{{run.problem.n}}}$ mod {run.problem.q}: equal compute, {run.training.steps:,} steps", **TITLE
     )

@@ -100,7 +100,8 @@ def main() -> int:
         if "--tests" in sys.argv:
             found["tests"] = tested(place, sdist)
     print(json.dumps(found, indent=1))
-    return int(not all(found[kind]["demo"] and found[kind]["hint"] for kind in ("wheel", "sdist")))
+    failed = found.get("tests", {}).get("code", 0) != 0
+    return int(failed or not all(found[kind]["demo"] and found[kind]["hint"] for kind in ("wheel", "sdist")))
 
 
 if __name__ == "__main__":

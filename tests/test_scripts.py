@@ -1,5 +1,6 @@
 """The scripts, with another program in auxmod's place."""
 
+import importlib.util
 import signal
 import subprocess
 import sys
@@ -107,3 +108,18 @@ def test_a_campaign_that_cannot_be_is_a_sentence(place: Path, options: list[str]
     assert done.returncode == 2
     assert words in done.stderr
     assert not (place / "new").exists()
+
+
+@pytest.mark.parametrize(("code", "ended"), [(0, 0), (1, 1)])
+def test_an_install_whose_tests_fail_is_no_good_one(code: int, ended: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = importlib.util.spec_from_file_location("install_check", CAMPAIGN.with_name("install_check.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    monkeypatch.syspath_prepend(CAMPAIGN.parent)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    monkeypatch.setattr(script, "build", lambda place: (place / "a.whl", place / "a.tar.gz"))
+    monkeypatch.setattr(script, "tried", lambda place, package: {"demo": True, "hint": True})
+    monkeypatch.setattr(script, "tested", lambda place, sdist: {"code": code})
+    monkeypatch.setattr(sys, "argv", ["install_check.py", "--tests"])
+    assert script.main() == ended

@@ -82,7 +82,7 @@ def shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _one_form(init: Any) -> Any:
+def one_form(init: Any) -> Any:
     """0.02, "0.02" and "2e-2" are one setting, and so are linear-0.02 and linear-2e-2."""
     sigma, before = sigma_of(init), OF_LINEAR if str(init).startswith(OF_LINEAR) else ""
     return init if sigma is None else f"{before}{sigma:g}"
@@ -100,7 +100,7 @@ def _coerce(name: str, value: Any, kind: Any) -> Any:
         return tuple(_coerce(name, v, get_args(kind)[0]) for v in value)
     made = value
     if name == "init" and not isinstance(value, bool):
-        made = _one_form(value)
+        made = one_form(value)
     elif kind is float and not isinstance(value, bool | str):
         made = number(value)
     elif kind is int and is_int(value):

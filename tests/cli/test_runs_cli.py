@@ -29,7 +29,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         done.log(point)
     done.record({"seconds": 3.5})
     done.finish({"match": 0.9, "chance": 1 / 7})
-    Run.create(Path("runs/begun"), tiny(method="naive", seed=3))
+    Run.create(Path("runs/begun"), tiny(method="naive", seed=3, init=0.02))
     rows = [
         result_row(tiny(k=k, r=0.1), {"match": k / 10, "chance": 1 / 7}, {"seconds": k}, validation=0.3, curve=CURVE)
         for k in (3, 4, 6)
@@ -91,6 +91,9 @@ def test_everything_in_the_store_is_listed(capsys: pytest.CaptureFixture[str]) -
         ("moduli=1, 4", [4, 4]),
         ("moduli=1", [None]),
         ("harmonics=none", [5, 3, 4, 6, 4, None]),
+        ("init=2e-2", [None]),
+        ("init!=.02", [5, 3, 4, 6, 4]),
+        ("bias=True", [5, 3, 4, 6, 4, None]),
     ],
 )
 def test_it_is_filtered(capsys: pytest.CaptureFixture[str], where: str, ks: list[Any]) -> None:
@@ -235,6 +238,25 @@ def test_asked_it_does_what_is_answered(
     assert Path("runs/begun").exists() == (answer != "y")
 
 
+def test_an_end_of_input_is_no_answer(
+    store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    assert main(["runs", "rm", "runs/begun"]) == 0
+    assert "Nothing was deleted." in capsys.readouterr().out
+    assert Path("runs/begun").exists()
+
+
+def test_a_long_path_is_not_cut(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = Path("a" * 100, "b" * 100)
+    place.mkdir(parents=True)
+    assert main(["runs", "list", str(place)]) == 0
+    assert f"0 of {place}" in capsys.readouterr().out.replace("\n", "")
+    assert main(["reproduce", "headline", "--dry-run", "--results", str(place)]) == 0
+    assert f"What there is in {place}, and what is missing" in capsys.readouterr().out.replace("\n", "")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -259,6 +281,7 @@ def test_asked_it_does_what_is_answered(
         (["list", "--where", "n=999", "--sort", "colour"], "There is no 'colour' to choose by"),
         (["list", "--where", "method==aux"], "--where is 'method==aux', but must be conditions"),
         (["list", "--where", "state>done"], "--where orders state, which is no number: compare it with = or !=."),
+        (["list", "--where", "bias=yes"], "--where asks for bias 'yes', but it is true or false."),
         (["list", "--where", "match>abc"], "--where compares match, a number, with 'abc', which is not a number."),
         (["list", "--where", "n=four"], "--where compares n, a number, with 'four'"),
         (["list", "--sort", "colour"], "There is no 'colour' to choose by"),

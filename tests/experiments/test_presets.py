@@ -3,12 +3,14 @@
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
 from auxmod.experiments.presets import OUR_CHOICE, PAPER_CHOICE, PRESETS, with_preset
 from auxmod.experiments.recipes import RECIPES, cells
+from auxmod.experiments.resolving import resolved
 from auxmod.settings import build, flatten
 
 
@@ -137,3 +139,9 @@ def test_the_demo_is_a_case_for_two_cores() -> None:
 def test_an_unknown_preset_is_refused() -> None:
     with pytest.raises(UserError, match="--preset is 'huge'; choose one of demo, stated, paper, best"):
         with_preset("huge", {})
+
+
+def test_a_longer_sum_has_a_larger_k_whatever_its_number_is_of() -> None:
+    plain, numpys = (resolved({"n": kind(256), "q": 97, "method": "aux"}, "best") for kind in (int, np.int64))
+    assert plain == numpys
+    assert plain.method.k == 16

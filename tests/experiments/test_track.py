@@ -30,7 +30,7 @@ def told(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tup
 
 def test_a_run_is_told_as_it_goes(tmp_path: Path, told: tuple[str, list[tuple[Any, ...]]]) -> None:
     name, heard = told
-    assert main(["train", *flags(), "--out", str(tmp_path / "run"), "--track", name, "--quiet"]) == 0
+    assert main(["train", *flags("--asks", "2"), "--out", str(tmp_path / "run"), "--track", name, "--quiet"]) == 0
     run = Run.open(tmp_path / "run")
     first, *logged, last, end = heard
     assert first[:3] == ("init", "auxmod", f"run-{run.config.hash[:6]}")
@@ -40,6 +40,8 @@ def test_a_run_is_told_as_it_goes(tmp_path: Path, told: tuple[str, list[tuple[An
     assert run.result is not None
     assert last[1] == 18
     assert last[2]["test/match"] == run.result["match"]
+    assert last[2]["test/tau/0.05"] == run.result["tau"]["0.05"]
+    assert last[2]["test/asked/tau/0.05"] == run.result["asked"]["tau"]["0.05"]
     assert end == ("finish",)
 
 
@@ -79,10 +81,9 @@ def test_tensorboard_reads_what_was_written(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    run = tracker("tensorboard", tmp_path)("mine", {"n": tiny().problem.n})
-    run.log(5, {"loss": 0.5, "accuracy": 0.25})
-    run.log(10, {"loss": 0.25})
-    run.finish()
+    with tracker("tensorboard", tmp_path)("mine", {"n": tiny().problem.n}) as log:
+        log(5, {"loss": 0.5, "accuracy": 0.25})
+        log(10, {"loss": 0.25})
     read = EventAccumulator(str(tmp_path / "tensorboard" / "mine")).Reload()
     assert [(point.step, point.value) for point in read.Scalars("loss")] == [(5, 0.5), (10, 0.25)]
     assert [(point.step, point.value) for point in read.Scalars("accuracy")] == [(5, 0.25)]

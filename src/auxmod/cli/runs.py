@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from auxmod.cli.display import COLOURS, console, line_chart, mapping, percent, print_json, table, verbatim
+from auxmod.cli.display import COLOURS, console, line_chart, mapping, percent, print_json, table, titled, verbatim
 from auxmod.cli.options import SWITCH, Force, Json
 from auxmod.errors import UserError, require
 from auxmod.experiments import catalogue, claims
@@ -49,7 +49,7 @@ def list_(
     asked = [*([sort] if sort else []), *(name for name, _, _ in catalogue.conditions(where))]
     columns = [name for name in dict.fromkeys((*COLUMNS, *asked)) if name != "name"]
     rows = [(verbatim(entry.name), *(_figure(name, entry.summary[name]) for name in columns)) for entry in entries]
-    console().print(table(f"{len(entries)} of {store}", ("run", *columns), rows))
+    console().print(titled(f"{len(entries)} of {store}", table("", ("run", *columns), rows)))
 
 
 @app.command
@@ -98,7 +98,10 @@ def rm(
         many = f"{len(chosen)} run{'s' * (len(chosen) > 1)}"
         require(sys.stdin.isatty(), f"This deletes {many} for good: add --yes to do so.")
         names = ", ".join(str(run.path) for run in chosen)
-        if input(f"Delete {names} for good? [y/N] ").strip().lower() not in ("y", "yes"):
+        answer = ""
+        with contextlib.suppress(EOFError):  # a Ctrl-D is no yes
+            answer = input(f"Delete {names} for good? [y/N] ")
+        if answer.strip().lower() not in ("y", "yes"):
             return console().print("Nothing was deleted.")
     for run in chosen:
         with run.held():

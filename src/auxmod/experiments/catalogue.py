@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from auxmod.checked import longhand, number, shown
+from auxmod.checked import longhand, number, one_form, shown
 from auxmod.errors import UserError, require
 from auxmod.experiments.ranges import TYPES
 from auxmod.experiments.results_file import holds_results, read_results, supersedes
@@ -177,6 +177,10 @@ def _holds(value: Any, compare: Callable[[Any, Any], bool], wanted: str, name: s
     require(known, f"--where compares {name}, a number, with {wanted!r}, which is not a number.")
     if value is None and wanted.lower() != "none":
         return False
+    truths = ("true", "false", "none")
+    truth = f"--where asks for {name} {wanted!r}, but it is true or false."
+    require(not isinstance(value, bool) or wanted.lower() in truths, truth)
+    wanted = one_form(wanted) if name == "init" else wanted
     if isinstance(value, bool | str) or value is None or number(wanted) is None:
         same = compare in (operator.eq, operator.ne)
         require(same or value is None, f"--where orders {name}, which is no number: compare it with = or !=.")

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, first_line, require
-from auxmod.experiments.halving import Race, Rung, configs_of
+from auxmod.experiments.halving import Race, Rung
 from auxmod.experiments.origin import provenance
 from auxmod.experiments.resolving import load_data
 from auxmod.experiments.results_file import result_row
@@ -132,7 +132,7 @@ def _part(ensemble: Ensemble, members: list[int]) -> dict[str, Tensor]:
 def _restored(state: Path, configs: Sequence[RunConfig], device: torch.device) -> tuple[Race, Ensemble]:
     """An ensemble where it was saved."""
     race = read(state)
-    riding = [_found(config, configs) for config in configs_of(race.riding)]
+    riding = [_found(config, configs) for config in map(RunConfig.from_dict, race.riding)]
     require(race.left == {c.hash for c in configs}, f"{state} belongs to other runs.")
     require(race.left - race.dead.keys() <= {c.hash for c in riding} <= set(race.members), f"{state} is not whole.")
     ensemble = _made(riding, device)

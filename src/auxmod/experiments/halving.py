@@ -92,10 +92,6 @@ class Race:
         return stay
 
 
-def configs_of(riding: Sequence[Mapping[str, Any]]) -> list[RunConfig]:
-    return [RunConfig.from_dict(plain) for plain in riding]
-
-
 def behind(accuracy: Mapping[str, float]) -> list[str]:
     """The runs below the better half, by more than noise."""
     if not accuracy:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from auxmod.checked import OF_LINEAR, flag
+from auxmod.checked import OF_LINEAR, flag, is_int
 from auxmod.errors import require
 from auxmod.experiments.ranges import alternatives
 from auxmod.settings import AUTO, SETTINGS
@@ -102,7 +102,7 @@ def best(given: Mapping[str, Any]) -> Settings:
         return {}
     method, token = given.get("method", "aux"), given.get("embedding", "angular") == "token"
     n = given.get("n", 16)
-    longer = n / LONGEST if isinstance(n, int) else 1
+    longer = n / LONGEST if is_int(n) else 1
     chosen = stated(given) | AUTO | {"lr": 1.6e-3, "weight_decay": 0.1}
     if method == "aux":
         return chosen | {"draw": "expected"} | ({"k": round(8 * longer)} if longer > 1 else {})

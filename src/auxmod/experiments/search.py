@@ -25,7 +25,7 @@ from auxmod.experiments import claims
 from auxmod.experiments.asking import Batch, Plan, run_of, take_turn
 from auxmod.experiments.choosing import near_of
 from auxmod.experiments.ensembles import Ended, Notice, TooLarge, attempted, train_ensemble
-from auxmod.experiments.halving import Race, Rung, configs_of
+from auxmod.experiments.halving import Race, Rung
 from auxmod.experiments.packing import Shape, check_precisions, plan
 from auxmod.experiments.results_file import Results, learn, locked
 from auxmod.experiments.saving import accounts
@@ -117,7 +117,7 @@ def _saved(
         others = race.left - {config.hash for config in members}
         if members and others <= pruned:
             saved.remove((state, race))
-            members += [config for config in configs_of(race.riding) if config.hash in others]
+            members += [config for config in map(RunConfig.from_dict, race.riding) if config.hash in others]
             return members, replace(claim, place=state.with_suffix(""))
     return None
 

@@ -7,10 +7,12 @@ sweep tells it of each cell once that is done, since dozens train at once and tr
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
@@ -21,16 +23,10 @@ PACKAGES = {"wandb": "wandb", "trackio": "trackio", "tensorboard": "torch.utils.
 """Each tracker, and the module that speaks to it."""
 
 
-class Tracker(Protocol):
-    """One run, as a tracker sees it."""
-
-    def log(self, step: int, values: Mapping[str, float]) -> None: ...
-
-    def finish(self) -> None: ...
-
-
-Start = Callable[[str, Mapping[str, Any]], Tracker]
-"""Begin a run of this name, with these settings."""
+Log = Callable[[int, Mapping[str, float]], None]
+"""Tells a tracker values at a step."""
+Start = Callable[[str, Mapping[str, Any]], AbstractContextManager[Log]]
+"""Begin a run of this name, with these settings; it is finished where the context ends."""
 
 
 def tracker(name: str, place: Path) -> Start:
@@ -39,38 +35,33 @@ def tracker(name: str, place: Path) -> Start:
         module = importlib.import_module(PACKAGES[name])
     except ImportError:
         raise UserError(f"--track {name} needs it to be installed: pip install 'auxmod[{name}]'.") from None
-    if name == "tensorboard":
-        return lambda run, settings: Board(module, place / name / run, settings)
-    return lambda run, settings: Session(module, run, settings)
+    return functools.partial(_board, module, place / name) if name == "tensorboard" else functools.partial(_run, module)
 
 
-class Session:
+@contextlib.contextmanager
+def _run(module: Any, name: str, settings: Mapping[str, Any]) -> Iterator[Log]:
     """Weights & Biases, and Trackio, which speaks as it does."""
-
-    def __init__(self, module: Any, name: str, settings: Mapping[str, Any]) -> None:
-        self.module = module
-        module.init(project=PROJECT, name=name, config=dict(settings))
-
-    def log(self, step: int, values: Mapping[str, float]) -> None:
-        self.module.log(dict(values), step=step)
-
-    def finish(self) -> None:
-        self.module.finish()
+    module.init(project=PROJECT, name=name, config=dict(settings))
+    try:
+        yield lambda step, values: module.log(dict(values), step=step)
+    finally:
+        module.finish()
 
 
-class Board:
+@contextlib.contextmanager
+def _board(module: Any, place: Path, name: str, settings: Mapping[str, Any]) -> Iterator[Log]:
     """TensorBoard's files, in a directory."""
+    writer = module.SummaryWriter(str(place / name))
+    writer.add_text("settings", "\n".join(f"    {key} = {value}" for key, value in settings.items()))
 
-    def __init__(self, module: Any, place: Path, settings: Mapping[str, Any]) -> None:
-        self.writer = module.SummaryWriter(str(place))
-        self.writer.add_text("settings", "\n".join(f"    {key} = {value}" for key, value in settings.items()))
-
-    def log(self, step: int, values: Mapping[str, float]) -> None:
+    def log(step: int, values: Mapping[str, float]) -> None:
         for key, value in values.items():
-            self.writer.add_scalar(key, value, step)
+            writer.add_scalar(key, value, step)
 
-    def finish(self) -> None:
-        self.writer.close()
+    try:
+        yield log
+    finally:
+        writer.close()
 
 
 @contextlib.contextmanager
@@ -81,11 +72,8 @@ def tracked(
     if start is None:
         yield lambda point: None
         return
-    run = start(name, settings)
-    try:
-        yield lambda point: run.log(point["step"], _numbers(point))
-    finally:
-        run.finish()
+    with start(name, settings) as log:
+        yield lambda point: log(point["step"], _numbers(point))
 
 
 def track_rows(start: Start, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -101,8 +89,15 @@ def track_rows(start: Start, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def last_point(config: RunConfig, scores: Mapping[str, Any]) -> dict[str, Any]:
     """A run's figures, as a point at its last step."""
-    return {"step": config.training.steps, **{f"test/{name}": value for name, value in scores.items()}}
+    return {"step": config.training.steps, "test": scores}
 
 
-def _numbers(point: Mapping[str, Any]) -> dict[str, float]:
-    return {key: value for key, value in point.items() if key != "step" and isinstance(value, int | float)}
+def _numbers(point: Mapping[str, Any], under: str = "") -> dict[str, float]:
+    """A point's numbers by name, those of a part under its own, as in `test/tau/0.05`."""
+    found: dict[str, float] = {}
+    for key, value in point.items():
+        if isinstance(value, Mapping):
+            found |= _numbers(value, f"{under}{key}/")
+        elif key != "step" and isinstance(value, int | float):
+            found[f"{under}{key}"] = value
+    return found

@@ -10,6 +10,7 @@ from typing import Any
 
 from auxmod.errors import UserError
 from auxmod.experiments.catalogue import Entry
+from auxmod.experiments.wants import SMALL
 from auxmod.files import read_json
 from auxmod.reporting import published, results, tables
 from auxmod.reporting.cells import NEAR, Cell, Table, by_facts, side
@@ -88,9 +89,7 @@ def tiles(made: Sequence[Table], entries: Sequence[Entry], benches: Sequence[Any
     counts = Counter(sorted(entry.state for entry in entries))
     others = "".join(f", {number:,} {state}" for state, number in counts.items() if state != "done")
     yield f"{counts['done']:,}", f"runs measured{others}"
-    cells = [
-        cell for table in made for cell in table.cells if cell.paper is not None and cell.facts["metric"] != "gain"
-    ]
+    cells = [cell for table in made for cell in table.cells if cell.paper is not None and not _again(table, cell)]
     if gaps := [cell.difference for cell in cells if cell.difference is not None]:
         presets = len({table.preset for table in made})
         yield f"{len(gaps):,} of {len(cells):,}", f"figures of the paper’s tables, in {presets} presets, run"
@@ -101,6 +100,11 @@ def tiles(made: Sequence[Table], entries: Sequence[Entry], benches: Sequence[Any
     faster = [row["faster_than_compiled"] for bench in benches for row in bench["rows"] if row["faster_than_compiled"]]
     if faster:
         yield f"{max(faster):.0f}×", "faster at most than compiled PyTorch"
+
+
+def _again(table: Table, cell: Cell) -> bool:
+    """Whether another cell has the paper's figure: a gain is a difference, and at 100K Table 3 has those of Table 1."""
+    return cell.facts["metric"] == "gain" or (table.item == "table3" and cell.facts["samples"] == SMALL)
 
 
 SETUPS = {"best": "With each method at its best", "paper": "In the paper’s setup"}

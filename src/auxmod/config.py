@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from auxmod.checked import OF_LINEAR, Checked, shown, sigma_of
+from auxmod.checked import OF_LINEAR, Checked, is_int, shown, sigma_of
 from auxmod.errors import UserError, require
 from auxmod.files import read_json, unsealed
 
@@ -332,7 +332,8 @@ class RunConfig(Checked):
 
 def check_asks(asks: int) -> None:
     """Refuse to ask never, or for ever."""
-    require(1 <= asks <= MOST_ASKS, f"--asks is {asks}, but a question is asked once, or up to {MOST_ASKS:,} ways.")
+    able = is_int(asks) and 1 <= asks <= MOST_ASKS
+    require(able, f"--asks is {asks!r}, but a question is asked once, or up to {MOST_ASKS:,} ways.")
 
 
 GROUPS: dict[str, type[Any]] = {"problem": Problem, "method": Method, "model": Model, "training": Training}

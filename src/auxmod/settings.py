@@ -118,9 +118,8 @@ def resolve_method(
     )
     if moduli is not None:
         require(k is None and r is None, "Give either --moduli and --weights, or --k and --r, not both.")
-        require(
-            bool(moduli) and isinstance(moduli, list | tuple), f"--moduli is {moduli!r}; give a list such as 1,2,4."
-        )
+        listed = isinstance(moduli, list | tuple) and bool(moduli)
+        require(listed, f"--moduli is {moduli!r}; give a list such as 1,2,4.")
         lone = name != "naive" or tuple(moduli) == (1,)
         require(lone, "--method naive trains on q alone: leave out --moduli, or choose another --method.")
         values: dict[str, Any] = {"moduli": moduli, "weights": (1 / len(moduli),) * len(moduli)}

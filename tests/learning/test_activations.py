@@ -61,3 +61,42 @@ def test_one_row_is_a_row_and_a_wrong_one_is_refused() -> None:
         model.activations([1, 2, 3, 7])
     with pytest.raises(auxmod.UserError, match="no row"):
         model.activations(X[:0])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_is_put_in_place_goes_on(shape: dict[str, Any]) -> None:
+    """Each value of another input's run, put in, gives that input's answer where nothing goes around it."""
+    model = made(**shape)
+    ours, theirs = model.activations(X[:2]), model.activations(X[2:4])
+    around = ("hook_q", "hook_k", "hook_v", "hook_z", "hook_pattern", "hook_attn_out", "hook_mlp_out", "mlp.hook_post")
+    for name in ours.keys() - {"values"}:
+        seen = model.activations(X[:2], hooks={name: lambda value, name=name: theirs[name]})  # type: ignore[misc]
+        assert torch.equal(seen[name], theirs[name])
+        if not name.endswith(around):
+            torch.testing.assert_close(seen["outputs"], theirs["outputs"], rtol=1e-5, atol=1e-6)
+            torch.testing.assert_close(seen["values"], theirs["values"], rtol=1e-5, atol=1e-4)
+        elif "blocks.0" in name:
+            assert not torch.equal(seen["outputs"], ours["outputs"]), name
+
+
+def test_a_head_taken_away_is_one_without_weights() -> None:
+    model = made(pooling="mean")
+
+    def without(z: torch.Tensor) -> torch.Tensor:
+        return z.index_fill(2, torch.tensor([1]), 0.0)
+
+    seen = model.activations(X, hooks={"blocks.1.attn.hook_z": without})
+    with torch.no_grad():
+        model.encoder.blocks[1].out.weight[..., 4:] = 0.0  # heads are 4 wide
+    torch.testing.assert_close(seen["outputs"], model(torch.from_numpy(X)), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(seen["values"].numpy(), model.values(X), rtol=1e-5, atol=1e-4)
+
+
+def test_a_hook_of_nothing_or_of_another_shape_is_refused() -> None:
+    model = made()
+    with pytest.raises(
+        auxmod.UserError, match=r"nothing called blocks\.9\.hook_q here; known are: hook_embed, blocks\.0"
+    ):
+        model.activations(X, hooks={"blocks.9.hook_q": torch.zeros_like})
+    with pytest.raises(auxmod.UserError, match=r"must give a tensor of its shape, \(5, 8\)"):
+        model.activations(X, hooks={"pooled": lambda value: value[:1]})

@@ -45,7 +45,7 @@ def test_what_it_cannot_answer_is_refused(model: auxmod.TrainedModel) -> None:
         ({"distribution": "Sparse"}, "--distribution is 'Sparse'; choose one of uniform, sparse."),
         ({"distribution": "sparse", "fill": "foo"}, "--fill is 'foo'; choose one of zero, nonzero."),
         ({"fill": "nonzero"}, "--fill nonzero is about sparse inputs"),
-        ({"samples": 0}, "--samples is 0, but must be 1 or more."),
+        ({"samples": 0}, "--samples is 0, but must be a whole number, 1 or more."),
         ({"samples": -5}, "--samples is -5"),
         ({"samples": 10, "asks": 0}, "--asks is 0, but a question is asked once, or up to 1,000 ways."),
     ],

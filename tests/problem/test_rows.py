@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from auxmod.config import Problem
+from auxmod.config import Problem, RunConfig
 from auxmod.errors import UserError
-from auxmod.problem.rows import check_rows, parse_rows, read_npz
+from auxmod.problem.rows import check_rows, given_rows, parse_rows, read_npz
+from auxmod.settings import build
 
 PROBLEM = Problem(n=3, q=10)
 
@@ -53,6 +54,8 @@ def test_the_smallest_and_the_largest_number_are_taken() -> None:
         (["1", "2", "3"], "whole numbers"),
         ([True, False, True], "whole numbers"),
         (None, "whole numbers"),
+        (np.ma.array([1, 2, 3], mask=[0, 0, 1]), "Some of the inputs are masked"),
+        (torch.ones(3, dtype=torch.bfloat16), "whole numbers"),
     ],
 )
 def test_anything_else_is_refused_in_words(x: Any, words: str) -> None:
@@ -76,7 +79,8 @@ def test_files_that_are_wrong_say_how(tmp_path: Path) -> None:
     cases: dict[str, Any] = {
         "has no array x; it has: z": save(tmp_path / "a.npz", z=x),
         "in 1 of its rows": save(tmp_path / "b.npz", x=x, y=[6, 8]),
-        "in 2 of its rows": save(tmp_path / "c.npz", x=x, y=[6]),
+        "one number a row of x, 2 in all, but has shape (1,)": save(tmp_path / "c.npz", x=x, y=[6]),
+        "2 in all, but has shape (2, 1)": save(tmp_path / "f.npz", x=x, y=[[6], [7]]),
         "found 12": save(tmp_path / "d.npz", x=[[1, 2, 12]]),
         "Object arrays": save(tmp_path / "e.npz", x=np.array([{"a": 1}], dtype=object)),
         "There is no file": tmp_path / "none.npz",
@@ -109,5 +113,30 @@ def test_rows_of_text() -> None:
     for lines, words in ((["a,b,c"], "whole numbers"), ([""], "no rows"), (["1,2"], "3 numbers"), (["1.5 2 3"], "1.5")):
         with pytest.raises(UserError, match=words):
             parse_rows(lines, PROBLEM)
+    with pytest.raises(UserError, match=r"but line 3 has others \(.*'c'\)\."):
+        parse_rows(["1 2 3", "", "4 5 c"], PROBLEM)
     with pytest.raises(UserError, match=r"Each row must have 3 numbers; row 2 has 4\."):
         parse_rows(["1 2 3", "1 2 3 4", "1 2"], PROBLEM)
+
+
+def run(samples: int = 2, **settings: Any) -> RunConfig:
+    return build(n=3, q=10, samples=samples, batch=1, **settings)
+
+
+def test_own_rows_are_checked_and_drawn_ones_are_none(tmp_path: Path) -> None:
+    x = [[1, 2, 3], [9, 9, 9]]
+    first, second, third = given_rows([x, None, x], [run(), run(), run()])
+    assert second is None
+    assert first is not None
+    assert first.tolist() == x
+    assert first is third, "checked once"
+    assert given_rows(None, [run()]) == [None]
+    for data, config, words in (
+        ([x], run(samples=3), "The run has 3 samples, but 2 rows are given."),
+        ([[[1, 2, 99], [1, 2, 3]]], run(), r"lie in 0\.\.9; found 99"),
+        ([[[1, 2, 2.7], [1, 2, 3]]], run(), "must be whole numbers"),
+        ([None], run(data="mine.npz"), "The run trains on the rows of mine.npz: give them as data."),
+        (None, run(data="mine.npz"), "trains on the rows of mine.npz"),
+    ):
+        with pytest.raises(UserError, match=words):
+            given_rows(data, [config])

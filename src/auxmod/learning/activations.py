@@ -1,4 +1,4 @@
-"""What a model computes between its input and its output, under TransformerLens's names where it has one.
+"""What a model computes between its input and its output, under TransformerLens's names where it has one; and changed.
 
 Written out plainly, step by step, beside `model.Block`, with which it must agree. `TrainedModel.activations` lists the
 names.
@@ -8,46 +8,69 @@ Shapes: B batch, T positions (terms, and one more in front with `cls` pooling), 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import torch
 from torch import Tensor
 
+from auxmod.errors import require
 from auxmod.learning.model import Block, Encoder
 
+Hook = Callable[[Tensor], Tensor]
+"""Makes another value of one on the way, of the same shape."""
+Note = Callable[[str, Tensor], Tensor]
+"""Keeps a value by its name, and gives back the one to go on with."""
 
-def activations(encoder: Encoder, features: Tensor) -> dict[str, Tensor]:
-    """Of one model, for tokens (1, B, N) or features (1, B, N, inputs): everything on the way, float32, by name."""
-    h = encoder.embedded(features)
-    _, B, T, D = h.shape
-    seen = {"hook_embed": h}
+
+def activations(encoder: Encoder, features: Tensor, hooks: Mapping[str, Hook]) -> dict[str, Tensor]:
+    """Of one model, for tokens (1, B, N) or features (1, B, N, inputs): everything on the way, float32, by name.
+
+    Where ``hooks`` has a name, its function's value takes the place of that one, and all after it follows from that.
+    """
+    seen: dict[str, Tensor] = {}
+
+    def note(name: str, value: Tensor) -> Tensor:
+        seen[name] = hooks[name](value) if name in hooks else value
+        same = isinstance(seen[name], Tensor) and seen[name].shape == value.shape
+        require(same, f"The hook of {name} must give a tensor of its shape, {tuple(value.shape)}.")
+        return seen[name]
+
+    h = note("hook_embed", encoder.embedded(features)[0])
+    B, T, D = h.shape
     for layer, block in enumerate(encoder.blocks):
         assert isinstance(block, Block)
-        inside = _inside(block, h.view(1, B * T, D), T)
-        seen |= {f"blocks.{layer}.{name}": value for name, value in inside.items()}
-        h = inside["hook_resid_post"]
+        h = _through(block, h, f"blocks.{layer}.", note)
     stream = h.reshape(1, B * T, D)
     if encoder.model.final_norm:
-        seen["ln_final.hook_normalized"] = encoder.norm(stream).view(1, B, T, D)
-    read = h[:, :, 0] if encoder.model.reads_first else stream
-    seen["pooled"] = encoder.pooled(read, T)
-    seen["outputs"] = encoder.head(seen["pooled"])
-    return {name: value[0] for name, value in seen.items()}
+        stream = note("ln_final.hook_normalized", encoder.norm(stream).view(B, T, D)).reshape(1, B * T, D)
+    read = stream.view(1, B, T, D)[:, :, 0] if encoder.model.reads_first else stream
+    pooled = note("pooled", encoder.read(read, T)[0])
+    note("outputs", encoder.head(pooled[None])[0])
+    unknown = sorted(hooks.keys() - seen.keys())
+    require(not unknown, f"There is nothing called {', '.join(unknown)} here; known are: {', '.join(seen)}.")
+    return seen
 
 
-def _inside(block: Block, x: Tensor, T: int) -> dict[str, Tensor]:
-    """One block, from the residual stream (1, B·T, D) to the next."""
-    _, rows, D = x.shape
-    B, width = rows // T, D // block.heads
-    qkv = block.qkv(block.norm1(x) if block.pre else x).view(B, T, 3, block.heads, width)
-    q, k, v = qkv.unbind(2)
-    pattern = torch.softmax(torch.einsum("bqhd,bkhd->bhqk", q, k) * width**-0.5, -1)
-    z = torch.einsum("bhqk,bkhd->bqhd", pattern, v)
-    attended = block.out(z.reshape(1, rows, D))
-    middle = x + attended if block.pre else block.norm1(x + attended)
-    hidden = block.activation(block.up(block.norm2(middle) if block.pre else middle))
-    fed = block.down(hidden)
-    after = middle + fed if block.pre else block.norm2(middle + fed)
-    seen = {f"attn.hook_{name}": value[None] for name, value in zip("qkvz", (q, k, v, z), strict=True)}
-    seen["attn.hook_pattern"] = pattern[None]
-    stream = {"resid_pre": x, "attn_out": attended, "resid_mid": middle, "mlp_out": fed, "resid_post": after}
-    seen |= {f"hook_{name}": value.view(1, B, T, D) for name, value in stream.items()}
-    return seen | {"mlp.hook_post": hidden.view(1, B, T, -1)}
+def _through(block: Block, x: Tensor, under: str, note: Note) -> Tensor:
+    """One block, from the residual stream (B, T, D) to the next."""
+    (B, T, D), heads = x.shape, block.heads
+
+    def rows(value: Tensor) -> Tensor:
+        return value.reshape(1, B * T, -1)
+
+    def kept(name: str, value: Tensor) -> Tensor:
+        return note(under + name, value)
+
+    x = kept("hook_resid_pre", x)
+    qkv = block.qkv(block.norm1(rows(x)) if block.pre else rows(x)).view(B, T, 3, heads, D // heads)
+    q, k, v = (kept(f"attn.hook_{name}", each) for name, each in zip("qkv", qkv.unbind(2), strict=True))
+    scores = torch.einsum("bqhd,bkhd->bhqk", q, k) * (D // heads) ** -0.5
+    pattern = kept("attn.hook_pattern", torch.softmax(scores, -1))
+    z = kept("attn.hook_z", torch.einsum("bhqk,bkhd->bqhd", pattern, v))
+    attended = kept("hook_attn_out", block.out(rows(z)).view(B, T, D))
+    middle = x + attended if block.pre else block.norm1(rows(x + attended)).view(B, T, D)
+    middle = kept("hook_resid_mid", middle)
+    hidden = block.activation(block.up(block.norm2(rows(middle)) if block.pre else rows(middle)))
+    fed = kept("hook_mlp_out", block.down(rows(kept("mlp.hook_post", hidden.view(B, T, -1)))).view(B, T, D))
+    after = middle + fed if block.pre else block.norm2(rows(middle + fed)).view(B, T, D)
+    return kept("hook_resid_post", after)

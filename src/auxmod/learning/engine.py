@@ -30,6 +30,7 @@ from auxmod.learning.objective import Objective
 from auxmod.learning.optimiser import Hyper, Memory, OptimiserState, apply, decide
 from auxmod.learning.precision import products, resolve_precision, trunk_dtype
 from auxmod.problem import labels, rng, sampling
+from auxmod.problem.rows import given_rows
 
 VALIDATION_SAMPLES, ASKED_SAMPLES = 2_000, 20_000
 LOGS, EVALUATIONS = 200, 10
@@ -95,13 +96,13 @@ class Ensemble:
     def __init__(
         self,
         configs: Sequence[RunConfig],
-        device: torch.device,
+        device: torch.device | str,
         data: Sequence[np.ndarray[Any, Any] | None] | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
         """``data`` gives a run's own inputs (S, N) in place of drawn ones; ``dtype`` is the master weights'."""
-        require(len({shape_of(c) for c in configs}) == 1, "Only runs of one shape can be trained together.")
-        self.configs, self.device = list(configs), device
+        self.configs, self.device = list(configs), (device := torch.device(device))
+        require(len({shape_of(c) for c in self.configs}) == 1, "Only runs of one shape can be trained together.")
         if device.index is not None and device.type == "cuda":
             torch.cuda.set_device(device)  # kernels and captures go to the current one
         first = self.configs[0]
@@ -111,25 +112,25 @@ class Ensemble:
         self.trunk_dtype = dtype if dtype == torch.float64 else trunk_dtype(self.precision)
 
         with torch.device(device):
-            self.encoder = make_encoder(configs).to(dtype)
-        for e, c in enumerate(configs):
+            self.encoder = make_encoder(self.configs).to(dtype)
+        for e, c in enumerate(self.configs):
             initialise(self.encoder, e, c.seed, c.model.init, c.model.lift)
-        self.objective, self.hyper = Objective.of(configs, device), Hyper.of(configs, device)
+        self.objective, self.hyper = Objective.of(self.configs, device), Hyper.of(self.configs, device)
         self.positions = self.n + (first.model.pooling == "cls")
         by_hand = fused.supported(first.model, self.positions, device, self.trunk_dtype)
         self.memory = Memory(self.encoder, self.trunk_dtype if by_hand else None)
         self.state = OptimiserState.start(self.memory.parameters, scaled=self.precision == "fp16")
         self._by_hand = FusedTrunk(self.encoder, self.memory.halves, self.memory.views) if by_hand else None
         self.step_number = torch.zeros((), dtype=torch.int64, device=device)
-        self.loss_sum = torch.zeros(len(configs), dtype=dtype, device=device)
+        self.loss_sum = torch.zeros(len(self.configs), dtype=dtype, device=device)
 
-        given = data or [None] * len(configs)
-        self.x = torch.empty(len(configs), first.training.samples, self.n, dtype=torch.int32, device=device)
-        for row, c, own in zip(self.x, configs, given, strict=True):
+        given = given_rows(data, self.configs)
+        self.x = torch.empty(len(self.configs), first.training.samples, self.n, dtype=torch.int32, device=device)
+        for row, c, own in zip(self.x, self.configs, given, strict=True):
             row.copy_(sampling.training(c, device) if own is None else torch.from_numpy(own))
         self.sums = torch.stack([labels.sums(row) for row in self.x])  # each is widened to int64 on its way
         self.order = torch.zeros(self.x.shape[:2], dtype=torch.int64, device=device)
-        self.dropout_keys = torch.tensor([rng.key(c.seed, "dropout") for c in configs], device=device)
+        self.dropout_keys = torch.tensor([rng.key(c.seed, "dropout") for c in self.configs], device=device)
         self._compile(device)
 
     def _compile(self, device: torch.device) -> None:

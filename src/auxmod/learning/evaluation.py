@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
-from auxmod.checked import shown
+from auxmod.checked import is_int, shown
 from auxmod.config import TAUS, Distribution, Fill, Model, check_asks
 from auxmod.errors import require
 from auxmod.learning.memory import free_bytes
@@ -30,7 +30,7 @@ def evaluate(
     distribution: Distribution = "uniform",
     fill: Fill = "zero",
     rows: Tensor | None = None,
-    taus: tuple[float, ...] = TAUS,
+    taus: Sequence[float] = TAUS,
     asks: int = 1,
 ) -> list[dict[str, Any]]:
     """Each member's figures on ``samples`` inputs; ``forward`` maps x (E, B, N) to outputs (E, B, ·).
@@ -38,9 +38,10 @@ def evaluate(
     The inputs depend on (N, q, stream, distribution) alone, so that every model answers the same questions; or they are
     given, as ``rows``. Where ``at_once`` of them do not fit into a GPU's memory, fewer are tried.
     """
-    require(samples >= 1, f"--samples is {samples}, but must be 1 or more.")
+    require(is_int(samples) and samples >= 1, f"--samples is {samples!r}, but must be a whole number, 1 or more.")
     for name, value, known in (("distribution", distribution, get_args(Distribution)), ("fill", fill, get_args(Fill))):
         require(value in known, f"--{name} is {value!r}; choose one of {', '.join(known)}.")
+    require(isinstance(taus, list | tuple), f"--tau is {taus!r}, but must be a list of tolerances.")
     wide = [tau for tau in taus if not 0 < tau <= 0.5]
     require(not wide, f"--tau is {shown(wide)}, but tolerances lie in (0, 0.5] of the circle.")
     require(
@@ -51,7 +52,7 @@ def evaluate(
     about: dict[str, Any] = {"seed": sampling.TEST_SEED, "stream": stream, "n": objective.n, "device": device}
 
     def measured() -> list[dict[str, Any]]:
-        tally = metrics.Tally.empty(objective.q, objective.n, taus)
+        tally = metrics.Tally.empty(objective.q, objective.n, tuple(taus))
         for start, count in chunks(samples, at_once):
             at = about | {"start": start, "count": count}
             drawn = {q: sampling.inputs(distribution, fill, q=q, **at) for q in set(qs) if rows is None}

@@ -195,8 +195,11 @@ class Encoder(nn.Module):
 
     def pooled(self, h: Tensor, n: int) -> Tensor:
         """What :meth:`trunk` made → what the read-out sees (E, B, D or N·D)."""
+        return self.read(self.norm(h), n)
+
+    def read(self, h: Tensor, n: int) -> Tensor:
+        """The same from the stream after the final norm."""
         E, rows, D = h.shape
-        h = self.norm(h)
         if self.model.reads_first:
             return h
         h = h.view(E, rows // n, n, D)

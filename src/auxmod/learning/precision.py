@@ -14,8 +14,9 @@ from auxmod.errors import require
 _TRUNK = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 
-def resolve_device(name: str) -> torch.device:
+def resolve_device(name: str | torch.device) -> torch.device:
     """`auto`, `cpu`, `cuda` or `cuda:i` → a device that is there."""
+    name = str(name)
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     known = re.fullmatch(r"cpu|cuda(?::([0-9]+))?", name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from auxmod.config import RunConfig
+from auxmod.config import TAUS, Distribution, Fill, RunConfig
 from auxmod.errors import require
 from auxmod.files import holds_training, user_named
-from auxmod.learning.activations import activations
+from auxmod.learning.activations import Hook, activations
 from auxmod.learning.checkpoint import check_own, load_model, save_model
 from auxmod.learning.evaluation import averaged, chunks, evaluate, rows_at_once
 from auxmod.learning.model import Dropout, Encoder
@@ -42,6 +43,8 @@ class TrainedModel(nn.Module):
         whole = isinstance(x, Tensor) and not (x.is_floating_point() or x.is_complex())
         sentence = f"The model takes a tensor of whole numbers, {n} a row; `predict` takes what numpy reads."
         require(whole and x.dim() == 2 and x.shape[1] == n, sentence)
+        inside = bool(((x >= 0) & (x < self.config.problem.q)).all())
+        require(inside, f"The inputs must lie in 0..{self.config.problem.q - 1}.")
         rate = self.config.model.dropout
         if not (self.training and rate):
             return self._outputs(x[None])[0]
@@ -57,8 +60,11 @@ class TrainedModel(nn.Module):
         return Objective.of([self.config], x.device).features(x)
 
     @torch.no_grad()
-    def activations(self, x: Any) -> dict[str, Tensor]:
+    def activations(self, x: Any, hooks: Mapping[str, Hook] | None = None) -> dict[str, Tensor]:
         """What is computed on the way for rows x (N,) or (B, N), under TransformerLens's names where it has one.
+
+        ``hooks`` change it: a function by a name below is given that value, and what it makes of it goes on in its
+        place, as to take a head away, or to put in what another input had there.
 
         T is N, or with `cls` pooling N + 1; L is a block's number; with post-norm the stream is that after each norm.
 
@@ -70,10 +76,12 @@ class TrainedModel(nn.Module):
         - ``blocks.L.mlp.hook_post`` (B, T, hidden): the hidden layer, after its activation
         - ``ln_final.hook_normalized`` (B, T, D): the stream after the final norm, where there is one
         - ``pooled`` (B, D or N·D), ``outputs`` (B, ·): what the read-out sees, and what it makes of it
+        - ``values`` (B,): the unrounded answers in [0, q) that follow, as of :meth:`values`
         """
         rows = torch.from_numpy(check_rows(x, self.config.problem)).to(self.encoder.head.weight.device)
         require(len(rows) >= 1, "There is no row to look at.")
-        return activations(self.encoder, self._features(rows[None]))
+        seen = activations(self.encoder, self._features(rows[None]), hooks or {})
+        return seen | {"values": Objective.of([self.config], rows.device).decode(seen["outputs"][None])[0]}
 
     @torch.no_grad()
     def values(self, x: Any, asks: int = 1) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -106,24 +114,32 @@ class TrainedModel(nn.Module):
         names = ("prediction", "truth", "error", "value")
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
-    def evaluate(self, samples: int | None = None, *, x: Any = None, **options: Any) -> dict[str, Any]:
+    def evaluate(
+        self,
+        samples: int | None = None,
+        *,
+        x: Any = None,
+        distribution: Distribution | None = None,
+        fill: Fill | None = None,
+        taus: Sequence[float] = TAUS,
+        asks: int = 1,
+    ) -> dict[str, Any]:
         """Match and τ-accuracy with their chance levels, and accuracy by wraps and by zeros.
 
-        On so many inputs (100,000) drawn by ``distribution`` ("uniform" or "sparse") and ``fill``, or on rows ``x``
-        (B, N) of your own.
-        Options: ``taus``, ``asks`` (as in :meth:`values`).
+        On so many inputs (100,000) drawn by ``distribution`` ("uniform" or "sparse") and ``fill`` ("zero" or
+        "nonzero"), or on rows ``x`` (B, N) of your own. ``asks`` is as in :meth:`values`.
         """
         device, encoder = self.encoder.head.weight.device, self.encoder
+        asked = {"samples": samples, "distribution": distribution, "fill": fill}
+        drawn: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
         if x is not None:
-            idle = ["samples"] * (samples is not None) + sorted(options.keys() & {"distribution", "fill", "stream"})
-            require(not idle, f"The rows given are what it is measured on: leave out {', '.join(idle)}.")
-            options["rows"] = torch.from_numpy(check_rows(x, self.config.problem)).to(device)
-            samples = len(options["rows"])
-            require(samples >= 1, "There is no row to be measured on.")
+            require(not drawn, f"The rows given are what it is measured on: leave out {', '.join(drawn)}.")
+            rows = torch.from_numpy(check_rows(x, self.config.problem)).to(device)
+            require(len(rows) >= 1, "There is no row to be measured on.")
+            drawn = {"rows": rows, "samples": len(rows)}
         at_once = rows_at_once(encoder.model, encoder.n, encoder.outputs, 1, device)
-        objective = Objective.of([self.config], device)
-        drawn = 100_000 if samples is None else samples
-        return evaluate(self._outputs, objective, drawn, at_once=at_once, **options)[0]
+        objective, options = Objective.of([self.config], device), {"samples": 100_000, **drawn}
+        return evaluate(self._outputs, objective, at_once=at_once, taus=taus, asks=asks, **options)[0]
 
     def save_pretrained(self, directory: str | Path) -> None:
         """Write `config.json` and `model.safetensors`, which :func:`auxmod.load` reads; never over a run's own."""
@@ -147,6 +163,6 @@ class TrainedModel(nn.Module):
         return plain
 
 
-def load(path: str | Path, device: str = "auto") -> TrainedModel:
+def load(path: str | Path, device: str | torch.device = "auto") -> TrainedModel:
     """Load a model that a run or :meth:`TrainedModel.save_pretrained` left in a directory."""
     return TrainedModel(*load_model(Path(path), resolve_device(device)))

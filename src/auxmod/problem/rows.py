@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from auxmod.checked import is_int
-from auxmod.config import Problem
+from auxmod.config import Problem, RunConfig
 from auxmod.errors import UserError, require
 
 Rows = np.ndarray[Any, np.dtype[np.int64]]
@@ -18,9 +18,10 @@ Rows = np.ndarray[Any, np.dtype[np.int64]]
 
 def check_rows(x: Any, problem: Problem) -> Rows:
     """Given inputs, anything numpy understands, as int64 (B, N)."""
+    require(not np.ma.is_masked(x), "Some of the inputs are masked: give whole numbers in their place.")
     try:
         rows = np.atleast_2d(np.asarray(x))
-    except ValueError:
+    except (ValueError, TypeError, RuntimeError):  # of torch, for tensors that numpy has no form for
         rows = np.asarray(None)
     if not (rows.dtype.kind == "O" and all(map(is_int, rows.flat))):  # these may pass 64 bits
         require(
@@ -35,7 +36,27 @@ def check_rows(x: Any, problem: Problem) -> Rows:
     require(
         outside.size == 0, f"The inputs must lie in 0..{problem.q - 1}; found {outside[0] if outside.size else ''}."
     )
-    return rows.astype(np.int64)
+    return rows.astype(np.int64, copy=False)
+
+
+def given_rows(data: Sequence[Any] | None, configs: Sequence[RunConfig]) -> list[Rows | None]:
+    """Each run's own rows, as many as it has samples; None where its inputs are drawn.
+
+    Runs may share an array: it is checked once a modulus.
+    """
+    checked: dict[tuple[int, int], Rows] = {}
+    found: list[Rows | None] = []
+    for config, given in zip(configs, data or [None] * len(configs), strict=True):
+        samples, path = config.training.samples, config.training.data
+        require(given is not None or not path, f"The run trains on the rows of {path}: give them as data.")
+        if given is None:
+            found.append(None)
+            continue
+        key = id(given), config.problem.q
+        rows = checked[key] if key in checked else checked.setdefault(key, check_rows(given, config.problem))
+        require(len(rows) == samples, f"The run has {samples:,} samples, but {len(rows):,} rows are given.")
+        found.append(rows)
+    return found
 
 
 def read_npz(path: Path, problem: Problem) -> Rows:
@@ -47,7 +68,8 @@ def read_npz(path: Path, problem: Problem) -> Rows:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: np.asarray(file[name]) for name in file.files}
     except Exception as error:  # a damaged archive may lead zipfile, zlib and numpy to any of many kinds
-        raise UserError(f"{path} cannot be read as an .npz file ({error}).") from None
+        remedy = "numpy.savez('data.npz', x=...) makes one"
+        raise UserError(f"{path} cannot be read as an .npz file ({error}): {remedy}.") from None
     require("x" in arrays, f"{path} has no array x; it has: {', '.join(arrays) or 'nothing'}.")
     try:
         rows = check_rows(arrays["x"], problem)
@@ -55,17 +77,22 @@ def read_npz(path: Path, problem: Problem) -> Rows:
         raise UserError(f"{path}: {error}") from None
     if "y" in arrays:
         y, given = rows.sum(1) % problem.q, arrays["y"]
-        wrong = int(np.sum(y != given)) if y.shape == given.shape else len(y)
+        shapes = f"{path}: y must have one number a row of x, {len(y):,} in all, but has shape {given.shape}."
+        require(y.shape == given.shape, shapes)
+        wrong = int(np.sum(y != given))
         require(wrong == 0, f"{path}: y is not the sum of x mod {problem.q} in {wrong:,} of its rows.")
     return rows
 
 
 def parse_rows(lines: Iterable[str], problem: Problem) -> Rows:
     """Rows of text, with commas or spaces between the numbers."""
-    try:
-        rows = [[int(cell) for cell in line.replace(",", " ").split()] for line in lines if line.strip()]
-    except ValueError as error:
-        raise UserError(f"The rows must be whole numbers with commas or spaces between ({error}).") from None
+    rows = []
+    for at, line in enumerate(lines, 1):
+        try:
+            rows += [[int(cell) for cell in line.replace(",", " ").split()]] if line.strip() else []
+        except ValueError as error:
+            said = f"The rows must be whole numbers with commas or spaces between, but line {at} has others"
+            raise UserError(f"{said} ({error}).") from None
     require(bool(rows), "There are no rows to predict: give numbers, --file, or rows on standard input.")
     for at, row in enumerate(rows, 1):
         require(len(row) == problem.n, f"Each row must have {problem.n} numbers; row {at} has {len(row)}.")

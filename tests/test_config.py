@@ -128,6 +128,9 @@ def test_a_run_is_frozen() -> None:
 
 def test_one_setting_has_one_spelling() -> None:
     assert {Model(init=value).init for value in (0.02, "0.02", "2e-2")} == {"0.02"}  # type: ignore[arg-type]
+    assert Model(init=0.12345678).init == "0.12345678"  # type: ignore[arg-type]
+    assert Training(clip=-0.0) == Training(clip=0.0)
+    assert str(Training(clip=-0.0).clip) == "0.0", "a run has one hash"
     assert {Model(init=f"linear-{value}").init for value in ("0.02", "2e-2", "0.020")} == {"linear-0.02"}
     assert Training(lr=1) == Training(lr=1.0)
     assert Method(moduli=[1, 2], weights=[0.5, 0.5]) == Method(moduli=(1, 2), weights=(0.5, 0.5))  # type: ignore[arg-type]

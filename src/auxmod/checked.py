@@ -85,7 +85,7 @@ def shown(value: Any) -> str:
 def one_form(init: Any) -> Any:
     """0.02, "0.02" and "2e-2" are one setting, and so are linear-0.02 and linear-2e-2."""
     sigma, before = sigma_of(init), OF_LINEAR if str(init).startswith(OF_LINEAR) else ""
-    return init if sigma is None else f"{before}{sigma:g}"
+    return init if sigma is None else f"{before}{sigma:.12g}"
 
 
 def _coerce(name: str, value: Any, kind: Any) -> Any:
@@ -103,6 +103,7 @@ def _coerce(name: str, value: Any, kind: Any) -> Any:
         made = one_form(value)
     elif kind is float and not isinstance(value, bool | str):
         made = number(value)
+        made = 0.0 if made == 0 else made  # of one form, too, where it is −0.0
     elif kind is int and is_int(value):
         made = int(value)
     if isinstance(made, kind) and (kind is bool or not isinstance(made, bool)):

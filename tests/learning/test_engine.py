@@ -12,6 +12,7 @@ from auxmod.errors import UserError
 from auxmod.learning import engine
 from auxmod.learning.engine import Ensemble, Finished, Progress, shape_of
 from auxmod.learning.objective import Objective
+from auxmod.learning.optimiser import Memory, OptimiserState
 from auxmod.problem import labels, rng, sampling
 from tiny import tiny
 
@@ -287,6 +288,45 @@ def test_going_on_from_a_snapshot_is_never_having_stopped(after: int, settings: 
     assert list(resumed.fit()) == events[after:]
     for a, b in zip(whole.encoder.parameters(), resumed.encoder.parameters(), strict=True):
         assert torch.equal(a, b)
+
+
+def test_a_run_that_died_goes_on_to_its_end_at_once() -> None:
+    config = tiny(samples=4000, epochs=1, lr=1e30, warmup=0.0)
+    stopped = Ensemble([config], CPU)
+    whole = list(stopped.fit())
+    assert [type(event) for event in whole] == [Progress, Finished]
+    resumed = Ensemble([config], CPU)
+    resumed.restore(stopped.snapshot())
+    assert list(resumed.fit()) == whole[1:]
+
+
+def test_half_precision_weights_are_restored_too() -> None:
+    ensemble, other = Ensemble([tiny()], CPU), Ensemble([tiny(seed=1)], CPU)
+    for each in (ensemble, other):
+        each.memory = Memory(each.encoder, torch.float16)
+        each.state = OptimiserState.start(each.memory.parameters, scaled=False)
+    assert ensemble.memory.half is not None
+    assert other.memory.half is not None
+    ensemble.restore(other.snapshot())
+    assert torch.equal(ensemble.memory.half, other.memory.half)
+
+
+@pytest.mark.parametrize("steps", [1, 7, 39, 40, 83])
+def test_the_end_is_always_measured(steps: int) -> None:
+    *_, last, _ = Ensemble([tiny(samples=20 * steps, batch=20, epochs=1)], CPU).fit()
+    assert isinstance(last, Progress)
+    assert last.step == steps
+    assert last.accuracy is not None
+
+
+def test_what_data_a_run_names_must_be_given() -> None:
+    with pytest.raises(UserError, match=r"trains on the rows of mine\.npz: give them as data"):
+        Ensemble([tiny(data="mine.npz")], CPU)
+
+
+def test_runs_may_come_one_by_one_and_a_device_by_its_name() -> None:
+    ensemble = Ensemble((tiny(seed=seed) for seed in range(2)), "cpu")  # type: ignore[arg-type]
+    assert len(ensemble.configs) == ensemble.encoder.members == 2
 
 
 def test_own_data_replace_drawn_ones() -> None:

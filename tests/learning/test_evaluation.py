@@ -9,6 +9,7 @@ from torch import Tensor
 from auxmod.config import Model
 from auxmod.learning import evaluation
 from auxmod.learning.evaluation import chunks, evaluate, rows_at_once
+from auxmod.learning.model import Encoder
 from auxmod.learning.objective import Objective
 from auxmod.problem import labels, sampling
 from tiny import tiny
@@ -73,18 +74,23 @@ def test_sparse_inputs_have_zeros(fill: str) -> None:
     assert (4 in zeros) <= (fill == "zero")
 
 
+def at_once(model: Model, n: int, outputs: int, members: int = 1, device: torch.device = CPU) -> int:
+    with torch.device("meta"):
+        return rows_at_once(Encoder(model, n, 4, outputs, members), device)
+
+
 def test_chunks_fit_the_device() -> None:
     small, large = Model(width=64, hidden=64), Model()
-    assert rows_at_once(large, 128, 10, 1, CPU) * (large.hidden + large.width) * 129 <= 2**24
-    assert rows_at_once(large, 1, 10**9, 1, CPU) == 1
-    assert rows_at_once(small, 4, 4, 2, CPU) <= rows_at_once(small, 4, 4, 1, CPU) / 2 + 1
+    assert at_once(large, 128, 10) * (large.hidden + large.width) * 129 <= 2**24
+    assert at_once(large, 1, 10**9) == 1
+    assert at_once(small, 4, 4, 2) <= at_once(small, 4, 4) / 2 + 1
 
 
 def test_chunks_fit_what_is_free_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     wide, gpu = Model(width=256, hidden=128), torch.device("cuda")
     for free in (2**37, 2**34, 2**20):
         monkeypatch.setattr(evaluation, "free_bytes", lambda _, free=free: free)
-        rows = rows_at_once(wide, 16, 4, 1, gpu) * 17
+        rows = at_once(wide, 16, 4, device=gpu) * 17
         assert rows * (24 * 256 + 2 * 128) < max(free / 4, 2**28)  # what the trunk keeps of a row, in bytes
 
 

@@ -1,5 +1,6 @@
 """The Python API: train, load, predict, evaluate, save, and plain torch."""
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -213,3 +214,56 @@ def test_it_is_measured_on_rows_of_ones_own(model: auxmod.TrainedModel) -> None:
         model.evaluate(x=X, distribution="sparse", fill="zero")
     with pytest.raises(UserError, match="no row"):
         model.evaluate(x=X[:0])
+
+
+def test_no_rows_have_no_answers(model: auxmod.TrainedModel) -> None:
+    nothing = torch.zeros(0, 4, dtype=torch.int64)
+    assert model(nothing).shape == (0, model.encoder.outputs)
+    assert model.to_torch()(nothing).shape == (0, model.encoder.outputs)
+
+
+def test_a_tensor_of_other_numbers_is_refused(model: auxmod.TrainedModel) -> None:
+    for outside in (7, -1):
+        with pytest.raises(UserError, match=r"The inputs must lie in 0\.\.6\."):
+            model(torch.full((1, 4), outside))
+
+
+@pytest.mark.parametrize("kind", [torch.uint8, torch.int8, torch.int32, torch.int64])
+def test_whole_numbers_of_any_size_are_taken(model: auxmod.TrainedModel, kind: torch.dtype) -> None:
+    x = torch.from_numpy(X)
+    torch.testing.assert_close(model(x.to(kind)), model(x))
+    torch.testing.assert_close(model.to_torch()(x.to(kind)), model(x), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("change", ["double", "half"])
+def test_a_model_of_other_numbers_is_saved_as_one_that_can_be_read(
+    model: auxmod.TrainedModel, tmp_path: Path, change: str
+) -> None:
+    other = auxmod.TrainedModel(copy.deepcopy(model.encoder), model.config)
+    getattr(other, change)().save_pretrained(tmp_path)
+    error = 0 if change == "double" else 2e-3
+    for ours, read in zip(model.parameters(), auxmod.load(tmp_path).parameters(), strict=True):
+        torch.testing.assert_close(read, ours, rtol=error, atol=error)
+
+
+def test_points_at_infinity_are_no_answers(model: auxmod.TrainedModel) -> None:
+    other = auxmod.TrainedModel(copy.deepcopy(model.encoder), model.config)
+    with torch.no_grad():
+        other.encoder.head.weight.fill_(torch.inf)
+    with pytest.raises(UserError, match="not a number"):
+        other.values(X)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"samples": 10.0}, "--samples is 10.0, but must be a whole number"),
+        ({"samples": "10"}, "--samples is '10'"),
+        ({"samples": 10, "taus": 0.1}, "--tau is 0.1, but must be a list of tolerances."),
+        ({"samples": 10, "asks": "3"}, "--asks is '3', but a question is asked once"),
+        ({"samples": 10, "asks": None}, "--asks is None"),
+    ],
+)
+def test_what_is_of_another_kind_is_refused(model: auxmod.TrainedModel, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        model.evaluate(**options)

@@ -113,6 +113,14 @@ def test_an_error_of_exactly_the_tolerance_is_within_it() -> None:
     tally = metrics.Tally.empty(torch.tensor([100]), 1, (0.05,))
     tally.add(torch.tensor([[5.0, 95.0, 5.001, 94.999]], dtype=torch.float64), torch.zeros(1, 4, 1, dtype=torch.int64))
     assert tally.within.tolist() == [[2]]
+    tally = metrics.Tally.empty(torch.tensor([100]), 1, (0.29,))  # 0.29·100 is a little less than 29, as floats go
+    tally.add(torch.tensor([[29.0, 71.0, 29.001]], dtype=torch.float64), torch.zeros(1, 3, 1, dtype=torch.int64))
+    assert tally.within.tolist() == [[2]]
+
+
+def test_tolerances_that_are_nearly_the_same_have_figures_of_their_own() -> None:
+    report = metrics.Tally.empty(torch.tensor([7]), 2, (0.1234561, 0.1234564, 0.05)).report(True)[0]
+    assert list(report["tau"]) == ["0.1234561", "0.1234564", "0.05"]
 
 
 def test_one_sample_and_none() -> None:

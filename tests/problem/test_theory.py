@@ -319,6 +319,12 @@ def test_numbers_of_numpys_overflow_nothing(law: Callable[..., Any], problem: tu
     assert law(*map(np.int64, problem)) == law(*problem)
 
 
+def test_small_numbers_of_numpys_overflow_nothing_either() -> None:
+    for fill in ("zero", "nonzero"):
+        figures = theory.expected_sparse_wraps_floor(np.uint8(4), np.uint8(200), fill)  # type: ignore[arg-type]
+        assert figures == theory.expected_sparse_wraps_floor(4, 200, fill)
+
+
 def test_the_share_of_inputs_that_others_hold() -> None:
     assert theory.seen_share(2, 2, 1) == pytest.approx(1 / 4)
     assert theory.seen_share(2, 2, 2) == pytest.approx(1 - (3 / 4) ** 2)

@@ -31,7 +31,7 @@ def save_model(directory: Path, encoder: Encoder, member: int, config: RunConfig
     directory.mkdir(parents=True, exist_ok=True)
     shapes = {name: p.shape[1:] for name, p in _empty(config).named_parameters()}
     tensors = {
-        name: p.detach()[member][tuple(slice(size) for size in shapes[name])].contiguous().cpu()
+        name: p.detach()[member][tuple(slice(size) for size in shapes[name])].float().contiguous().cpu()
         for name, p in encoder.named_parameters()
     }
     write_json(directory / CONFIG, sealed(config.to_dict()))

@@ -69,18 +69,8 @@ def shape_of(config: RunConfig) -> tuple[Any, ...]:
     m, t = config.model, config.training
     structure = tuple(getattr(m, f.name) for f in fields(m) if f.name not in ("init", "lift"))
     rungs = (len(config.method.moduli), len(config.method.harmonics)) if m.angles else None
-    return (
-        config.problem.n,
-        rungs,
-        structure,
-        t.samples,
-        t.epochs,
-        t.batch,
-        t.precision,
-        t.optimiser,
-        t.test_samples,
-        t.asks,
-    )
+    lengths = ("samples", "epochs", "batch", "precision", "optimiser", "test_samples", "asks")
+    return config.problem.n, rungs, structure, *(getattr(t, name) for name in lengths)
 
 
 def make_encoder(configs: Sequence[RunConfig]) -> Encoder:
@@ -223,8 +213,8 @@ class Ensemble:
         log_every, eval_every = max(1, self.steps // LOGS), max(1, self.steps // EVALUATIONS)
         self._draw_order(at // per_epoch)
         replay = captured(self.step, self._changing(), self.device, self.eager_step) if at < self.steps else self.step
-        logged = at
-        while at < self.steps:
+        logged, alive = at, None in self.dead()
+        while at < self.steps and alive:
             if at % per_epoch == 0:
                 self._draw_order(at // per_epoch)
             replay()
@@ -236,9 +226,8 @@ class Ensemble:
                 dead = self.dead()
                 measured = at % eval_every < log_every or at == self.steps
                 accuracy, near = self._held_out() if measured else (None, None)
+                alive = None in dead
                 yield Progress(at, self.steps, loss, accuracy, dead, near)
-                if None not in dead:
-                    break
         yield self._finish()
 
     def _finish(self) -> Finished:
@@ -274,8 +263,7 @@ class Ensemble:
 
     def evaluate(self, samples: int, **options: Any) -> list[dict[str, Any]]:
         """Each member's figures on ``samples`` inputs that no run trains on (options of `evaluation.evaluate`)."""
-        encoder = self.encoder
-        at_once = rows_at_once(encoder.model, self.n, encoder.outputs, len(self.configs), self.device)
+        at_once = rows_at_once(self.encoder, self.device)
         return evaluate(self.outputs, self.objective, samples, at_once=at_once, **options)
 
     # -- stopping and going on --------------------------------------------------------------------------------

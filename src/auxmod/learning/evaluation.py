@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from auxmod.checked import is_int, shown
-from auxmod.config import TAUS, Distribution, Fill, Model, check_asks
+from auxmod.config import TAUS, Distribution, Fill, check_asks
 from auxmod.errors import require
 from auxmod.learning.memory import free_bytes
+from auxmod.learning.model import Encoder
 from auxmod.learning.objective import Objective
 from auxmod.problem import labels, metrics, rng, sampling
 
@@ -90,13 +91,14 @@ def averaged(forward: Callable[[Tensor], Tensor], objective: Objective, x: Tenso
     return total / times
 
 
-def rows_at_once(model: Model, n: int, outputs: int, members: int, device: torch.device) -> int:
+def rows_at_once(encoder: Encoder, device: torch.device) -> int:
     """Samples a chunk: enough to fill the device, few enough to fit its memory."""
-    alive = (model.hidden + 12 * model.width) * (n + 1) + outputs  # a block's tensors, at its widest moment
+    widest = encoder.model.hidden + 12 * encoder.model.width  # a block's tensors, at its widest moment
+    alive = widest * (encoder.n + 1) + encoder.outputs
     numbers = LEAST_NUMBERS
     if device.type == "cuda":
         numbers = max(LEAST_NUMBERS, min(MOST_NUMBERS, free_bytes(device) // 64))
-    return max(1, numbers // (alive * members))
+    return max(1, numbers // (alive * encoder.members))
 
 
 def chunks(total: int, size: int) -> Iterator[tuple[int, int]]:

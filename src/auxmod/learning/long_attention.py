@@ -16,7 +16,7 @@ AT_ONCE = 65_535
 
 def mix(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """softmax(q·kᵀ / √width)·v, for each of (samples, heads, ·, width)."""
-    parts = [slice(start, start + AT_ONCE) for start in range(0, len(q), AT_ONCE)]
+    parts = [slice(start, start + AT_ONCE) for start in range(0, max(1, len(q)), AT_ONCE)]
     mixed = [F.scaled_dot_product_attention(q[part], k[part], v[part]) for part in parts]
     return mixed[0] if len(mixed) == 1 else torch.cat(mixed)
 
@@ -24,7 +24,7 @@ def mix(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 def attend(qkv: Tensor, bias: Tensor | None, n: int, heads: int) -> Tensor:
     """Self-attention among the ``n`` positions of each sample: qkv (E, R, 3D) without its bias → (E, R, D)."""
     E, R, width = qkv.shape
-    mixed = mix(*_heads(qkv, bias, n, heads))
+    mixed = mix(*by_head(qkv, bias, n, heads))
     return mixed.transpose(1, 2).reshape(E, R, width // 3)
 
 
@@ -32,7 +32,7 @@ def attend_backward(qkv: Tensor, bias: Tensor | None, d_out: Tensor, sums: Tenso
     """The gradient of :func:`attend` with respect to qkv; ``sums`` (E, parts, 3D) gets its partial sums over rows."""
     E, R, D = d_out.shape
     with torch.enable_grad():
-        q, k, v = (part.detach().requires_grad_() for part in _heads(qkv, bias, n, heads))
+        q, k, v = (part.detach().requires_grad_() for part in by_head(qkv, bias, n, heads))
         mixed = mix(q, k, v)
     d_mixed = d_out.view(E * R // n, n, heads, D // heads).transpose(1, 2)
     gradients = torch.autograd.grad(mixed, (q, k, v), d_mixed)
@@ -63,7 +63,7 @@ def _first_heads(q: Tensor, kv: Tensor, n: int, heads: int) -> tuple[Tensor, Ten
     return q.view(E * B, heads, 1, D // heads), k, v
 
 
-def _heads(qkv: Tensor, bias: Tensor | None, n: int, heads: int) -> tuple[Tensor, Tensor, Tensor]:
+def by_head(qkv: Tensor, bias: Tensor | None, n: int, heads: int) -> tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values, each (samples, heads, n, width of a head)."""
     E, R, width = qkv.shape
     qkv = qkv if bias is None else qkv + bias[:, None].to(qkv.dtype)

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from auxmod.config import Model
-from auxmod.learning.long_attention import mix
+from auxmod.learning import long_attention
 from auxmod.problem import rng
 
 
@@ -120,25 +120,22 @@ class Block(nn.Module):
 
     def attend_first(self, x: Tensor, n: int) -> Tensor:
         """Attention by the first position of each sample alone: (E, B·N, D) → (E, B, D)."""
-        (E, rows, D), width = x.shape, x.shape[2] // self.heads
-        q = self.qkv(x[:, ::n], slice(D)).view(E * rows // n, 1, self.heads, width).transpose(1, 2)
-        kv: Tensor = self.qkv(x, slice(D, None)).view(E * rows // n, n, 2, self.heads, width)
-        mixed = mix(q, *kv.permute(2, 0, 3, 1, 4))
-        y: Tensor = self.out(mixed.reshape(E, rows // n, D))
+        D = x.shape[2]
+        q, kv = self.qkv(x[:, ::n], slice(D)), self.qkv(x, slice(D, None))
+        y: Tensor = self.out(long_attention.attend_first(q, kv, n, self.heads))
         return y
 
     def attend(self, x: Tensor, n: int, dropout: Dropout | None, site: int) -> Tensor:
         """Self-attention among the ``n`` positions of each sample."""
-        E, rows, D = x.shape
-        qkv: Tensor = self.qkv(x).view(E * rows // n, n, 3, self.heads, D // self.heads)
-        q, k, v = qkv.permute(2, 0, 3, 1, 4)  # each (E·B, heads, N, D/heads)
+        qkv: Tensor = self.qkv(x)
         if dropout is None:
-            mixed = mix(q, k, v)
-        else:
-            weights = torch.softmax((q * (D // self.heads) ** -0.5) @ k.mT, -1)
-            mixed = dropout(weights.view(E, -1), site).view_as(weights) @ v
-        y: Tensor = self.out(mixed.transpose(1, 2).reshape(E, rows, D))
-        return y if dropout is None else dropout(y, site + 1)
+            plain: Tensor = self.out(long_attention.attend(qkv, None, n, self.heads))
+            return plain
+        E, rows, D = x.shape
+        q, k, v = long_attention.by_head(qkv, None, n, self.heads)
+        weights = torch.softmax((q * (D // self.heads) ** -0.5) @ k.mT, -1)
+        mixed = dropout(weights.view(E, -1), site).view_as(weights) @ v
+        return dropout(self.out(mixed.transpose(1, 2).reshape(E, rows, D)), site + 1)
 
     def feed(self, x: Tensor, dropout: Dropout | None, site: int) -> Tensor:
         """The feed-forward layer, position by position."""
@@ -183,8 +180,8 @@ class Encoder(nn.Module):
     def embedded(self, x: Tensor) -> Tensor:
         """The first residual stream (E, B, N, D), with the learned token in front where there is one."""
         E, B, N = x.shape[:3]
-        h: Tensor = self.embed(x) if isinstance(self.embed, Embedding) else self.embed(x.reshape(E, B * N, -1))
-        return self.with_cls(h.view(E, B, N, -1))
+        rows = x if isinstance(self.embed, Embedding) else x.reshape(E, B * N, self.inputs)
+        return self.with_cls(self.embed(rows).view(E, B, N, self.model.width))
 
     def with_cls(self, h: Tensor) -> Tensor:
         """(E, B, N, D) with the learned token in front, where there is one."""

@@ -187,7 +187,7 @@ class Objective:
         if not self.model.angles:
             best, place = _first(outputs, self.q).max(-1)
             return torch.where(best.isfinite(), place.double(), torch.nan)
-        q = self.q[:, None]
+        q, outputs = self.q[:, None], torch.where(outputs.isfinite(), outputs, torch.nan)  # else ∞ has an angle
         if not self.finer:
             return labels.values(outputs[..., :2], q)
         multiples = self.moduli // q

@@ -46,7 +46,7 @@ class PlainModel(nn.Module):
         if self.rungs is not None and not x.is_floating_point():
             multipliers, moduli = self.rungs
             x = labels.points(x[..., None] * multipliers % moduli, moduli).flatten(-2).to(self.head.weight.dtype)
-        h = self.embed(x)
+        h = self.embed(x if x.is_floating_point() else x.long())
         if self.cls is not None:
             h = torch.cat((self.cls.expand(len(h), 1, -1), h), 1)
         h = self.encoder(h)

@@ -56,8 +56,13 @@ class TrainedModel(nn.Module):
         outputs: Tensor = self.encoder(self._features(x), dropout=dropout)
         return outputs
 
+    @property
+    def _objective(self) -> Objective:
+        """What is asked of it, where its weights are."""
+        return Objective.of([self.config], self.encoder.head.weight.device)
+
     def _features(self, x: Tensor) -> Tensor:
-        return Objective.of([self.config], x.device).features(x)
+        return self._objective.features(x)
 
     @torch.no_grad()
     def activations(self, x: Any, hooks: Mapping[str, Hook] | None = None) -> dict[str, Tensor]:
@@ -81,7 +86,7 @@ class TrainedModel(nn.Module):
         rows = torch.from_numpy(check_rows(x, self.config.problem)).to(self.encoder.head.weight.device)
         require(len(rows) >= 1, "There is no row to look at.")
         seen = activations(self.encoder, self._features(rows[None]), hooks or {})
-        return seen | {"values": Objective.of([self.config], rows.device).decode(seen["outputs"][None])[0]}
+        return seen | {"values": self._objective.decode(seen["outputs"][None])[0]}
 
     @torch.no_grad()
     def values(self, x: Any, asks: int = 1) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -90,10 +95,9 @@ class TrainedModel(nn.Module):
         ``asks`` ways of asking each (shifted inputs, the answer shifted back) are averaged: slower, and more exact.
         """
         rows = check_rows(x, self.config.problem)
-        device = self.encoder.head.weight.device
-        objective = Objective.of([self.config], device)
-        answers = []
-        at_once = rows_at_once(self.config.model, self.config.problem.n, self.encoder.outputs, 1, device)
+        objective, answers = self._objective, []
+        device = objective.q.device
+        at_once = rows_at_once(self.encoder, device)
         for start, count in chunks(len(rows), min(4096, at_once)):
             batch = torch.from_numpy(rows[start : start + count]).to(device)
             outputs = averaged(self._outputs, objective, batch[None], asks)
@@ -129,16 +133,14 @@ class TrainedModel(nn.Module):
         On so many inputs (100,000) drawn by ``distribution`` ("uniform" or "sparse") and ``fill`` ("zero" or
         "nonzero"), or on rows ``x`` (B, N) of your own. ``asks`` is as in :meth:`values`.
         """
-        device, encoder = self.encoder.head.weight.device, self.encoder
-        asked = {"samples": samples, "distribution": distribution, "fill": fill}
+        objective, asked = self._objective, {"samples": samples, "distribution": distribution, "fill": fill}
         drawn: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
         if x is not None:
             require(not drawn, f"The rows given are what it is measured on: leave out {', '.join(drawn)}.")
-            rows = torch.from_numpy(check_rows(x, self.config.problem)).to(device)
+            rows = torch.from_numpy(check_rows(x, self.config.problem)).to(objective.q.device)
             require(len(rows) >= 1, "There is no row to be measured on.")
             drawn = {"rows": rows, "samples": len(rows)}
-        at_once = rows_at_once(encoder.model, encoder.n, encoder.outputs, 1, device)
-        objective, options = Objective.of([self.config], device), {"samples": 100_000, **drawn}
+        at_once, options = rows_at_once(self.encoder, objective.q.device), {"samples": 100_000, **drawn}
         return evaluate(self._outputs, objective, at_once=at_once, taus=taus, asks=asks, **options)[0]
 
     def save_pretrained(self, directory: str | Path) -> None:
@@ -158,7 +160,7 @@ class TrainedModel(nn.Module):
         """
         plain = to_plain(self.encoder)
         if self.config.model.embedding == "angular":
-            objective = Objective.of([self.config], self.encoder.head.weight.device)
+            objective = self._objective
             plain.rungs = torch.stack((objective.harmonics[0], objective.moduli[0]))
         return plain
 

@@ -99,6 +99,7 @@ def expected_sparse_wraps_floor(n: int, q: int, fill: Fill = "zero") -> float:
     Filled from {0..q−1}, S_z mod q is uniform. From {1..q−1}, every non-trivial character of x has mean
     −1/(q−1), so P(S_z ≡ s) = (1 + c(q·[s=0] − 1))/q with c = (−1/(q−1))^z and E[S_z mod q] = (1−c)(q−1)/2.
     """
+    n, q, _ = laws.check(n, q)
     mean, uniform = expected_sparse_wraps(n, q, fill), (q - 1) / (2 * q)
     if fill == "zero":
         return max(0.0, mean - uniform)  # z = 1 alone cannot wrap: exactly 0 up to rounding
@@ -188,7 +189,7 @@ def risk_ratio(n: int, q: int, fill: Fill = "zero") -> float:
 
 
 def _check_risks(n: int, q: int, epsilon: float, delta: float) -> None:
-    n, q, _ = laws.check(n, q)
+    laws.check(n, q)
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         require(0 <= value < math.inf, f"--{name} is {value:g}, but an expected loss is a number of 0 or more.")
 

@@ -3,6 +3,7 @@
 import fcntl
 import io
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -331,3 +332,63 @@ def test_what_has_no_figure_is_left_out_by_every_condition_on_it(capsys: pytest.
     for where in ("match!=1", "match<1", "match>0"):
         assert {row["state"] for row in listed(capsys, "--where", where)} == {"done"}
     assert {row["state"] for row in listed(capsys, "--where", "match=none")} == {"failed", "unfinished"}
+
+
+# -- a large q, and what was swept --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Three cells of a q so large that few answers are exact, one of another learning rate; their curves say near."""
+    monkeypatch.chdir(tmp_path)
+    rows = []
+    for seed, lr, near in ((0, 1e-3, 0.9), (1, 1e-3, 0.8), (0, 2e-3, 0.3)):
+        made = made_up.row(tiny(q=974269, method="naive", seed=seed, lr=lr), match=0.0, tau=near)
+        rows.append(made | {"curve": [{"step": step, "loss": 1.0, "accuracy": 0.0, "near": near} for step in (9, 18)]})
+    Results(Path("runs/large.jsonl")).append(rows)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("large")
+def test_a_list_has_what_was_swept_and_of_a_large_q_near_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runs", "list", "--sort", "tau_0.005"]) == 0
+    head, *rows = [line.split("│") for line in capsys.readouterr().out.splitlines() if "│" in line or "┃" in line]
+    assert [word.strip() for word in head[0].strip("┃").split("┃")][-2:] == ["lr", "tau_0.005"]
+    assert [[cell.strip() for cell in row][-3:-1] for row in rows] == [
+        ["0.001", "90.0 %"],
+        ["0.001", "80.0 %"],
+        ["0.002", "30.0 %"],
+    ]
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize(
+    ("where", "count"), [("tau_0.005>0.5", 2), ("near<0.5", 1), ("tau_0.05>=0.3,seed=0", 2), ("tau_0.1=none", 0)]
+)
+def test_near_answers_can_be_chosen_by(capsys: pytest.CaptureFixture[str], where: str, count: int) -> None:
+    assert len(listed(capsys, "--where", where)) == count
+
+
+@pytest.mark.usefixtures("large")
+def test_curves_of_a_large_q_are_of_near_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    name = listed(capsys)[0]["hash"]
+    assert main(["runs", "show", name]) == 0
+    shown = capsys.readouterr().out
+    assert "Held-out answers within 0.005·q" in shown
+    assert re.search(r"tau_0\.005 +│ 90\.0 %", shown)
+    assert main(["runs", "compare", "--where", "n=4", "--json"]) == 0
+    assert {point[1] for run in json.loads(capsys.readouterr().out) for point in run["curve"]} == {0.9, 0.8, 0.3}
+    Results(Path("runs/old.jsonl")).append(
+        [made_up.row(tiny(q=974269, method="naive", seed=7))]
+    )  # before near was noted
+    assert main(["runs", "compare", "--where", "n=4"]) == 0
+    assert "Held-out match accuracy" in capsys.readouterr().out
+
+
+def test_runs_of_their_own_data_are_told_apart_by_its_name(tmp_path: Path) -> None:
+    rows = [
+        made_up.row(tiny(method="naive", data=f"{tmp_path}/{name}.npz", data_sha256=digest * 32))
+        for name, digest in (("mine", "ab"), ("yours", "cd"))
+    ]
+    entries = [catalogue.Entry(tmp_path, row) for row in rows]
+    assert catalogue.labels(entries) == ["data=mine.npz", "data=yours.npz"]

@@ -5,16 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
+from auxmod.checked import shown
 from auxmod.cli.display import COLOURS, console, line_chart, mapping, percent, print_json, table, titled, verbatim
 from auxmod.cli.options import SWITCH, Force, Json
 from auxmod.errors import UserError, require
 from auxmod.experiments import catalogue, claims
 from auxmod.experiments.catalogue import Entry
+from auxmod.experiments.choosing import NEAR, by_near
 from auxmod.experiments.results_file import Results
 from auxmod.experiments.run_directory import FILES, Run, is_leftover
 from auxmod.files import check_free
@@ -28,6 +31,8 @@ Store = Annotated[Path, Parameter(help="A directory of runs and results files, o
 Where = Annotated[
     str | None, Parameter(help="Conditions that all must hold, such as method=aux,n=16,match>0.9 or moduli=1,2,4.")
 ]
+NEAR_FIGURE = f"tau_{NEAR:g}"
+"""What tells runs of a large q apart, of which few answers are exact."""
 COLUMNS = ("state", "method", "n", "q", "k", "r", "samples", "seed", "match", "chance")
 
 
@@ -47,7 +52,8 @@ def list_(
     if json:
         return print_json([_plain(entry) for entry in entries])
     asked = [*([sort] if sort else []), *(name for name, _, _ in catalogue.conditions(where))]
-    columns = [name for name in dict.fromkeys((*COLUMNS, *asked)) if name != "name"]
+    near = [NEAR_FIGURE] if _large(entries, any) else []
+    columns = [name for name in dict.fromkeys((*COLUMNS, *_apart(entries), *near, *asked)) if name != "name"]
     rows = [(verbatim(entry.name), *(_figure(name, entry.summary[name]) for name in columns)) for entry in entries]
     console().print(titled(f"{len(entries)} of {store}", table("", ("run", *columns), rows)))
 
@@ -62,7 +68,8 @@ def show(name: str, /, *, store: Store = STORE, json: Json = False) -> None:
         Its directory, or the beginning of its hash.
     """
     entry = catalogue.lookup(store, name)
-    curve = entry.curve()
+    near = _large([entry], all)
+    curve = entry.curve(near) or entry.curve()
     if json:
         return print_json({**entry.row, "name": entry.name, "state": entry.state, "curve": curve})
     out = console()
@@ -75,7 +82,7 @@ def show(name: str, /, *, store: Store = STORE, json: Json = False) -> None:
     if entry.row.get("provenance"):
         out.print(mapping("Made with", entry.row["provenance"]))
     if curve:
-        out.print("Held-out match accuracy")
+        out.print(_held_out(near and bool(entry.curve(near))))
         out.print(line_chart({"held-out accuracy": curve}))
 
 
@@ -151,28 +158,49 @@ def compare(
     require(bool(entries), f"No run in {store} is as --where {where!r} asks.")
     drawn = [entry for entry in entries if entry.curve()]
     require(bool(drawn), "None of these runs has a learning curve yet: there is nothing to compare.")
-    curves = dict(zip(catalogue.labels(drawn), (entry.curve() for entry in drawn), strict=True))
+    near = _large(drawn, all) and all(entry.curve(near=True) for entry in drawn)
+    curves = dict(zip(catalogue.labels(drawn), (entry.curve(near) for entry in drawn), strict=True))
     if out:
-        _draw(curves, out, force)
+        _draw(curves, out, force, _held_out(near))
     if json:
         labelled = zip(curves.items(), drawn, strict=True)
         return print_json([_plain(entry) | {"label": label, "curve": curve} for (label, curve), entry in labelled])
-    shown = console()
+    page = console()
     if len(curves) > len(COLOURS):
-        shown.print(f"The first {len(COLOURS)} of {len(curves)}; --out draws them all.")
-    shown.print("Held-out match accuracy")
-    shown.print(line_chart({verbatim(label): curve for label, curve in list(curves.items())[: len(COLOURS)]}))
+        page.print(f"The first {len(COLOURS)} of {len(curves)}; --out draws them all.")
+    page.print(_held_out(near))
+    page.print(line_chart({verbatim(label): curve for label, curve in list(curves.items())[: len(COLOURS)]}))
     if out:
-        shown.print(f"drawn: {out}", markup=False)
+        page.print(f"drawn: {out}", markup=False)
 
 
-def _draw(curves: dict[str, list[tuple[float, float]]], out: Path, force: bool) -> None:
+def _apart(entries: Sequence[Entry]) -> list[str]:
+    """What runs of one method differ in, unless that is very much: a sweep's axes. The method itself tells the rest."""
+    groups: dict[str, list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault(entry.settings["method"], []).append(entry)
+    names = dict.fromkeys(name for group in groups.values() for name in catalogue.differing(group))
+    more = [name for name in names if name not in COLUMNS]
+    return more if len(more) <= catalogue.MANY else []
+
+
+def _held_out(near: bool) -> str:
+    """What the curves are of."""
+    return f"Held-out answers within {NEAR:g}·q" if near else "Held-out match accuracy"
+
+
+def _large(entries: Sequence[Entry], how_many: Callable[[Iterable[bool]], bool]) -> bool:
+    """Whether any, or all, of the runs are of a q so large that few answers are exact."""
+    return bool(entries) and how_many(by_near([entry.settings["q"]]) for entry in entries)
+
+
+def _draw(curves: dict[str, list[tuple[float, float]]], out: Path, force: bool, what: str) -> None:
     from auxmod.reporting.figures import looks
     from auxmod.reporting.figures.curves import accuracy_figure
 
     check_free(out, force)
     looks.check_name(out)
-    looks.save(accuracy_figure(curves), out)
+    looks.save(accuracy_figure(curves, what), out)
 
 
 # -- choosing and printing ------------------------------------------------------------------------------------
@@ -205,8 +233,8 @@ def _plain(entry: Entry) -> dict[str, Any]:
 def _figure(name: str, value: Any) -> str:
     if value is None:
         return "–"
-    if name in ("match", "chance", "validation"):
+    if name in catalogue.FIGURES and name != "seconds":
         return percent(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return f"{value:g}" if isinstance(value, float) else verbatim(value)
+    return f"{value:g}" if isinstance(value, float) else verbatim(shown(value))

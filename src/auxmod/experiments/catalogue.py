@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from auxmod.checked import longhand, number, one_form, shown
+from auxmod.config import TAUS
 from auxmod.errors import UserError, require
+from auxmod.experiments.choosing import near_of
 from auxmod.experiments.ranges import TYPES
 from auxmod.experiments.results_file import holds_results, read_results, supersedes
 from auxmod.experiments.run_directory import Run
@@ -22,7 +24,10 @@ from auxmod.settings import flatten
 
 CHOICES = {name: get_args(kind) for name, kind in TYPES.items() if get_origin(kind) is Literal}
 CHOICES |= {"state": ("done", "failed", "unfinished", "model")}
-FIGURES = ("match", "chance", "validation", "seconds")
+TAU_FIGURES = {f"tau_{tau:g}": f"{tau:g}" for tau in TAUS}
+"""What a run's accuracies within each τ are called here, and in its scores."""
+FIGURES = ("match", "chance", *TAU_FIGURES, "validation", "near", "seconds")
+"""Test accuracies and chance; exact and near answers to held-out inputs at the end; the time it took."""
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le, ">=": operator.ge, "!=": operator.ne, "=": operator.eq, "<": operator.lt, ">": operator.gt,
 }  # fmt: skip
@@ -59,18 +64,19 @@ class Entry:
     def summary(self) -> dict[str, Any]:
         """Everything that can be filtered and sorted by."""
         scores, made = self.row.get("scores", {}), self.row.get("provenance", {})
-        figures = {"match": scores.get("match"), "chance": scores.get("chance")}
+        figures = {"match": scores.get("match"), "chance": scores.get("chance"), "near": near_of(self.row)}
+        figures |= {name: scores.get("tau", {}).get(tau) for name, tau in TAU_FIGURES.items()}
         figures |= {"validation": self.row.get("validation"), "seconds": made.get("seconds")}
         return {"name": self.name, "hash": self.row["hash"], "state": self.state, **self.settings, **figures}
 
-    def curve(self) -> list[tuple[float, float]]:
-        """(step, held-out accuracy) points."""
-        return measured(self.row.get("curve", []))
+    def curve(self, near: bool = False) -> list[tuple[float, float]]:
+        """(step, held-out accuracy) points, of exact answers or of near ones."""
+        return measured(self.row.get("curve", []), "near" if near else "accuracy")
 
 
-def measured(points: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
+def measured(points: Sequence[Mapping[str, Any]], name: str = "accuracy") -> list[tuple[float, float]]:
     """The (step, held-out accuracy) of a learning curve's points, where it was measured."""
-    return [(point["step"], point["accuracy"]) for point in points if point.get("accuracy") is not None]
+    return [(point["step"], point[name]) for point in points if point.get(name) is not None]
 
 
 def places(store: Path) -> list[Path]:
@@ -146,7 +152,7 @@ def lookup(store: Path, name: str) -> Entry:
 def conditions(where: str | None) -> list[tuple[str, str, str]]:
     """`method=aux,n>=16` → [("method", "=", "aux"), ("n", ">=", "16")]."""
     parts = [
-        re.fullmatch(r"\s*(\w+)\s*(<=|>=|!=|=|<|>)\s*([^=<>\s].*?)\s*", each)
+        re.fullmatch(r"\s*(\w+(?:\.\d+)?)\s*(<=|>=|!=|=|<|>)\s*([^=<>\s].*?)\s*", each)
         for each in (re.split(r",(?!\s*[\d.])", where) if where else [])  # a comma before a number is in a list
     ]
     sentence = f"--where is {where!r}, but must be conditions such as method=aux,n=16,match>0.9."
@@ -218,13 +224,20 @@ MANY, TELLING = 6, ("n", "q", "method", "embedding")
 """A label holds so many settings; of more, these."""
 
 
+def differing(entries: Sequence[Entry]) -> list[str]:
+    """The settings in which runs differ; what K and r say is not said twice, nor what a data file's name does."""
+    settings = [entry.settings for entry in entries]
+    sugar = any(all(each[name] is not None for each in settings) for name in ("k", "r"))
+    hidden = {"data_sha256", *(("moduli", "weights") if sugar else ("k", "r"))}
+    names = (name for name in (settings[0] if settings else ()) if name not in hidden)
+    return [name for name in names if len({str(each[name]) for each in settings}) > 1]
+
+
 def labels(entries: Sequence[Entry]) -> list[str]:
     """What tells the runs apart: the settings in which they differ, of many the telling ones, or else their names."""
-    settings = [entry.settings for entry in entries]
-    sugar = [name for name in ("k", "r") if all(each[name] is not None for each in settings)]
-    hidden = {"moduli", "weights"} if sugar else {"k", "r"}
-    differing = [name for name in settings[0] if name not in hidden and len({str(each[name]) for each in settings}) > 1]
-    if len(differing) > MANY:
-        differing = [name for name in differing if name in TELLING]
-    made = [" ".join(f"{name}={shown(each[name])}" for name in differing) for each in settings]
+    names = differing(entries)
+    if len(names) > MANY:
+        names = [name for name in names if name in TELLING]
+    settings = [entry.settings | {"data": Path(entry.settings["data"]).name} for entry in entries]
+    made = [" ".join(f"{name}={shown(each[name])}" for name in names) for each in settings]
     return made if all(made) and len(set(made)) == len(made) else [entry.name for entry in entries]

@@ -35,7 +35,7 @@ def provenance(*, device: str, precision: str, seconds: float, members: int = 1)
 def _command(program: str = "", *arguments: str) -> str:
     """What was typed, without the machine's directories: an absolute path is shortened to its last part."""
     ours = Path(program).name == "auxmod" or Path(program).parts[-2:] == ("auxmod", "__main__.py")
-    words = [re.sub(r"^(--[\w-]+=)?/.*/", r"\1", word) for word in arguments]
+    words = [re.sub(r"^(--[\w-]+=)?/(?:.*/)?([^/]+)/*$", r"\1\2", word) for word in arguments]
     begun = ["auxmod"] if ours else ["python", *filter(None, [Path(program).name])]  # at a prompt it has no name
     return shlex.join([*begun, *words])
 

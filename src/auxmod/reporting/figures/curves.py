@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 DASHED = (0, (4, 2))
 
 
-def accuracy_figure(curves: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
-    """Match accuracy against steps, a line for each name."""
+def accuracy_figure(
+    curves: Mapping[str, Sequence[tuple[float, float]]], what: str = "held-out match accuracy"
+) -> Figure:
+    """Accuracy against steps, a line for each name."""
     figure = blank(6, 3.6)
     axes = figure.subplots()
     for name, points in curves.items():
         axes.plot([x for x, _ in points], [100 * y for _, y in points], marker="o", markersize=3, label=name)
-    axes.set(xlabel="training steps", ylabel="held-out match accuracy (%)", ylim=(0, 102))
+    axes.set(xlabel="training steps", ylabel=f"{what} (%)", ylim=(0, 102))
     axes.grid(alpha=0.3)
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)

@@ -201,3 +201,8 @@ def test_a_setting_without_effect_makes_no_other_run(method: str, idle: dict[str
 )
 def test_a_setting_with_effect_does(method: str, telling: dict[str, Any]) -> None:
     assert build(method=method, **telling).hash != build(method=method).hash
+
+
+def test_what_angles_are_read_out_as_anyway_makes_no_other_run() -> None:
+    assert build(readout="angles") == build()
+    assert build(readout="angles", embedding="token").model.readout == "angles"

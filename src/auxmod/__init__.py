@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
-from auxmod.settings import build
 
 if TYPE_CHECKING:
     from auxmod.experiments.single import train
@@ -22,6 +21,17 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = ["RunConfig", "TrainedModel", "UserError", "build", "load", "train"]
+
+
+def build(preset: str | None = None, **settings: Any) -> RunConfig:
+    """The run that settings describe, a preset filling what they leave open: what :func:`train` would train.
+
+    >>> build(n=16, q=97, method="aux", k=5, r=0.4).method.moduli
+    (1, 5)
+    """
+    from auxmod.experiments.resolving import resolved
+
+    return resolved(settings, preset)
 
 
 def __dir__() -> list[str]:

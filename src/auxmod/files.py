@@ -20,6 +20,8 @@ CONFIG, MODEL = "config.json", "model.safetensors"
 """A model: what it is, and its weights."""
 STATE, METRICS, RESULT, PROVENANCE = "state.safetensors", "metrics.jsonl", "result.json", "provenance.json"
 """What a run has beside its model: what it needs to go on, its curve, its figures, and on what it was made."""
+STEPS = "steps"
+"""A directory of models as they were on the way, each in one named by its step."""
 SUM = "sum"
 """Where a JSON object keeps the checksum of the rest of it."""
 

@@ -59,6 +59,8 @@ def build(**settings: Any) -> RunConfig:
             f"There is no setting {name!r}; known are: {', '.join(sorted(SETTINGS))}, k, r, seed.",
         )
         groups[SETTINGS[name]][name] = value
+    if groups["model"].get("embedding", Model.embedding) == "angular" and groups["model"].get("readout") == "angles":
+        del groups["model"]["readout"]  # what angles have anyway: else it would make another run of the same one
     problem, model = Problem(**groups["problem"]), Model(**groups["model"])
     method = resolve_method(problem.n, model.angles, **sugar, **groups["method"])
     return RunConfig(problem=problem, method=method, model=model, training=Training(**groups["training"]), seed=seed)

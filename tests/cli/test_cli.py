@@ -115,6 +115,10 @@ def test_a_dry_run_trains_nothing(cli: Cli) -> None:
     assert described["config"] == tiny().to_dict()
     assert described["hash"] == tiny().hash
     assert list(Path().iterdir()) == []
+    assert "does not fit" not in shown
+    assert "It does not fit into the memory that is free" in cli(
+        "train", "--n", "16", "--batch", "100_000", "--dry-run"
+    )
 
 
 def test_a_flag_beats_the_environment_beats_a_file_beats_a_preset_beats_the_default(

@@ -187,6 +187,21 @@ def test_a_dry_run_says_cells_packing_cost_and_trains_nothing(
     assert main(command) == 0
     assert "How it is packed" in capsys.readouterr().out
     assert not results.exists()
+    many = ["sweep", *flags(**LONG | {"n": "1:50"}), "--results", str(results), "--dry-run"]
+    assert main(many) == 0
+    assert "and 110 more; --json has them all." in capsys.readouterr().out
+
+
+def test_methods_are_swept_beside_a_grid_of_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = flags(method="naive,sparse,aux", k="2:4", r="0.2,0.4")
+    assert main(["sweep", *asked, "--results", str(tmp_path / "r.jsonl"), "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cells"] == 2 + 3 * 2
+
+
+def test_cells_of_a_large_q_are_looked_at_by_near_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = flags(q="974269", epochs="1", method="naive")
+    assert main(["sweep", *asked, "--results", str(tmp_path / "r.jsonl"), "--quiet"]) == 0
+    assert f"auxmod runs list {tmp_path}/r.jsonl --sort tau_0.005" in capsys.readouterr().out
 
 
 def test_a_failed_cell_is_reported_counted_and_tried_again_on_request(
@@ -418,7 +433,7 @@ def test_of_a_large_q_where_nothing_is_exact_the_nearest_is_chosen(capsys: pytes
     configs = [tiny(q=974_269, k=k, r=0.2) for k in (3, 4, 5)]
 
     def summary(right: float, *near: float) -> dict[str, Any]:
-        scores = {"match": right, "chance": 1 / 974_269, "tau_chance": {"0.005": 0.0109}}
+        scores = {"match": right, "chance": 1 / 974_269, "tau": {"0.005": 0.35}, "tau_chance": {"0.005": 0.0109}}
         curves = [[{"step": 6, "loss": 1.0, "accuracy": right, "near": share}] for share in near]
         return pairs(
             configs,
@@ -433,7 +448,7 @@ def test_of_a_large_q_where_nothing_is_exact_the_nearest_is_chosen(capsys: pytes
     grid.show(found)
     said = capsys.readouterr().out
     assert "Held-out answers within 0.005·q, N = 4" in said
-    assert "40.0 % held-out, 0.0 % exact on the test inputs (chance 0.0001 %)" in said
+    assert "40.0 % held-out, 0.0 % exact on the test inputs (chance 0.0001 %), 35.0 % within 0.005·q." in said
     assert "chance 1.1 %" in said
     found = summary(0.5, 0.5, 0.5, 0.5)
     assert (found["best"]["k"], found["equals"]) == (3, 3)

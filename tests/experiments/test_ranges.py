@@ -13,6 +13,13 @@ from auxmod.experiments.ranges import MOST_CELLS, TYPES, alternatives, expand, e
 from auxmod.settings import SETTINGS, build
 
 
+def test_of_several_methods_k_and_r_are_of_aux_alone() -> None:
+    cells = expand({"method": "naive,aux", "k": "4:5", "lr": "0.1,0.2"})
+    lone = [{"method": "naive", "lr": lr} for lr in (0.1, 0.2)]
+    assert cells == lone + [{"method": "aux", "k": k, "lr": lr} for k in (4, 5) for lr in (0.1, 0.2)]
+    assert expand({"method": "naive", "k": 4}) == [{"method": "naive", "k": 4}], "to be refused"
+
+
 @pytest.mark.parametrize(
     ("name", "text", "values"),
     [

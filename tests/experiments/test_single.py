@@ -12,15 +12,17 @@ import torch
 import auxmod
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
+from auxmod.experiments import catalogue
 from auxmod.experiments.catalogue import read_run
 from auxmod.experiments.resolving import load_data, resolved, with_digest
 from auxmod.experiments.run_directory import Run
 from auxmod.experiments.single import DivergedError, Interrupted, create_run, train_run
 from auxmod.learning import memory
-from auxmod.learning.engine import Progress
+from auxmod.learning.engine import Ensemble, Finished, Progress
 from auxmod.problem import sampling
 from auxmod.problem.rows import read_npz
-from tiny import SETTINGS, tiny
+from auxmod.settings import build
+from tiny import SETTINGS, flags, tiny
 
 CPU = torch.device("cpu")
 SAME = ("model.safetensors", "state.safetensors", "result.json", "metrics.jsonl", "config.json")
@@ -211,8 +213,10 @@ def test_a_configuration_that_only_names_a_file_is_trained_on_it(tmp_path: Path)
     path = save(tmp_path / "a.npz", np.random.default_rng(0).integers(0, 7, (60, 4)))
     settings = {name: value for name, value in SETTINGS.items() if name != "samples"}
     settings |= {"data": str(path), "method": "aux"}
-    named = auxmod.build(**settings)
-    assert auxmod.train(named).config == resolved(settings) == with_digest(with_digest(named))
+    named = build(**settings)
+    assert named.training.data_sha256 == ""
+    known = resolved(settings)
+    assert auxmod.train(named).config == auxmod.build(**settings) == with_digest(with_digest(named)) == known
 
 
 def test_more_rows_than_the_default_may_have_a_larger_batch(tmp_path: Path) -> None:
@@ -293,3 +297,85 @@ def test_rows_that_do_not_fit_are_named_by_their_file(tmp_path: Path) -> None:
     np.savez(tmp_path / "wide.npz", x=np.zeros((60, 5), dtype=int))
     with pytest.raises(UserError, match=r"wide\.npz: Each row must have 4 numbers"):
         auxmod.train(**OWN, data=tmp_path / "wide.npz")
+
+
+# -- models on their way, and whoever watches ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("killed_after", [None, 1, 8, 11])
+def test_models_are_kept_on_their_way(tmp_path: Path, config: RunConfig, killed_after: int | None) -> None:
+    run = create_run(tmp_path / "run", config, CPU)
+    if killed_after is not None:
+        events = train_run(run, CPU, checkpoint_every=4, keep_every=5)
+        for _ in range(killed_after):
+            next(events)
+        events.close()
+    complete(run, resume=killed_after is not None, checkpoint_every=4, keep_every=5)
+    assert sorted(int(path.name) for path in (run.path / "steps").iterdir()) == [5, 10, 15]
+    ensemble, models = Ensemble([config], CPU), {}
+    for event in ensemble.fit():
+        if isinstance(event, Progress):
+            models[event.step] = {name: p[0].clone() for name, p in ensemble.encoder.named_parameters()}
+    for step in (5, 10, 15):
+        model = auxmod.load(run.path / "steps" / str(step))
+        assert model.config == config
+        for name, p in model.encoder.named_parameters():
+            assert torch.equal(p[0], models[step][name])
+
+
+def test_a_store_lists_a_run_and_not_the_models_on_its_way(tmp_path: Path) -> None:
+    auxmod.train(tiny(), out=tmp_path / "run", keep_every=6)
+    entries, notes = catalogue.find(tmp_path)
+    assert ([entry.path for entry in entries], notes) == ([tmp_path / "run"], [])
+    (entry,), _ = catalogue.find(tmp_path / "run" / "steps" / "6")
+    assert entry.state == "model"
+
+
+def test_a_run_goes_with_the_models_it_has_kept_and_with_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from auxmod.cli import main
+
+    run = tmp_path / "run"
+    assert main(["train", *flags("--keep-every", "6", "--out", str(run), "--quiet")]) == 0
+    note = run / "steps" / "6" / "notes.txt"
+    note.write_text("mine")
+    assert main(["runs", "rm", str(run), "--yes"]) == 2
+    assert "holds more than a run (steps)" in capsys.readouterr().err
+    note.unlink()
+    assert main(["runs", "rm", str(run), "--yes"]) == 0
+    assert not run.exists()
+    assert main(["train", *flags("--keep-every", "0", "--out", str(run))]) == 2
+    assert "--keep-every is 0, but must be 1 step or more." in capsys.readouterr().err
+
+
+def test_whoever_asks_is_told_how_it_goes(tmp_path: Path) -> None:
+    heard: list[Any] = []
+    auxmod.train(tiny(), tell=heard.append)
+    assert [type(event) for event in heard] == [Progress] * 18 + [Finished]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "words"),
+    [
+        (["demo"], {}, "takes a RunConfig, or settings by name"),
+        ([{"n": 4}], {}, "a preset is preset='demo'"),
+        ([], {"keep_every": 0, "out": "x"}, "keep_every is 0, but must be a whole number of steps"),
+        ([], {"keep_every": 5}, "keep_every needs out"),
+        ([], {"data": ""}, "--data is empty: name a file, or leave it out"),
+        ([], {"moduli": np.array([1, 2])}, r"--moduli is array\(\[1, 2\]\); give a list such as 1,2,4"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(arguments: list[Any], options: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        auxmod.train(*arguments, **options)
+
+
+def test_a_device_may_be_one_of_torchs() -> None:
+    assert auxmod.train(tiny(), device=torch.device("cpu")).encoder.head.weight.device == CPU
+
+
+def test_a_run_is_built_as_it_is_trained() -> None:
+    assert auxmod.build().method.method == "auto"
+    assert auxmod.build("demo", method="sparse") == resolved({"method": "sparse"}, "demo")
+    assert auxmod.build(preset="demo", k=3).method.moduli == (1, 3)

@@ -111,15 +111,15 @@ class Bars(Live):
         self.first: dict[str, tuple[int, float]] = {}
         self.held_out: dict[str, str] = {}
 
-    def show(self, name: str, event: Point) -> None:
-        """A run has come this far."""
+    def show(self, name: str, event: Point, large: bool = False) -> None:
+        """A run has come this far; of a ``large`` q few answers are exact."""
         if self.quiet:
             return
         step, now, accuracy = event.step, time.monotonic(), event.accuracy[0] if event.accuracy else None
         first, began = self.first.setdefault(name, (step, now))
         if accuracy is not None:
-            near = event.near[0] if event.near else 0.0  # where few answers are exact, as of a large q
-            within = f" ({percent(near)} within {NEAR:g}·q)" if near > accuracy + 0.05 else ""
+            near = event.near[0] if event.near else 0.0
+            within = f" ({percent(near)} within {NEAR:g}·q)" if large or near > accuracy + 0.05 else ""
             self.held_out[name] = percent(accuracy) + within
         held_out = self.held_out.get(name, "–")
         rate = f"{(step - first) / (now - began):,.1f} steps/s" if step > first and now > began else ""

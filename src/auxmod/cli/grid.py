@@ -111,7 +111,8 @@ def show(found: Mapping[str, Any]) -> None:
     if best is not None:
         out.print(
             f"The choice: [bold]--k {best['k']} --r {best['r']:g}[/], {percent(best['sought'])} held-out, "
-            f"{percent(best['match'])} exact on the test inputs (chance {percent(found['chance'])})."
+            f"{percent(best['match'])} exact on the test inputs (chance {percent(found['chance'])})"
+            + (f", {percent(best['near'])} within {NEAR:g}·q." if near and best["near"] is not None else ".")
         )
     if found["equals"] > 1:
         others = found["equals"] - 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -16,11 +17,11 @@ from auxmod.cli.display import COLOURS, console, line_chart, mapping, percent, p
 from auxmod.cli.options import SWITCH, Force, Json
 from auxmod.errors import UserError, require
 from auxmod.experiments import catalogue, claims
-from auxmod.experiments.catalogue import Entry
+from auxmod.experiments.catalogue import NEAR_FIGURE, Entry
 from auxmod.experiments.choosing import NEAR, by_near
 from auxmod.experiments.results_file import Results
 from auxmod.experiments.run_directory import FILES, Run, is_leftover
-from auxmod.files import check_free
+from auxmod.files import CONFIG, MODEL, STEPS, check_free
 
 app = App(
     name="runs",
@@ -31,8 +32,6 @@ Store = Annotated[Path, Parameter(help="A directory of runs and results files, o
 Where = Annotated[
     str | None, Parameter(help="Conditions that all must hold, such as method=aux,n=16,match>0.9 or moduli=1,2,4.")
 ]
-NEAR_FIGURE = f"tau_{NEAR:g}"
-"""What tells runs of a large q apart, of which few answers are exact."""
 COLUMNS = ("state", "method", "n", "q", "k", "r", "samples", "seed", "match", "chance")
 
 
@@ -112,6 +111,8 @@ def rm(
             return console().print("Nothing was deleted.")
     for run in chosen:
         with run.held():
+            if (run.path / STEPS).is_dir():
+                shutil.rmtree(run.path / STEPS)
             for path in run.path.iterdir():
                 path.unlink()
             run.path.rmdir()
@@ -123,13 +124,18 @@ def _removable(path: Path) -> Run:
     run = Run.open(path)
     require(not path.is_symlink(), f"{path} is a link: name the run's own directory.")
     _ = run.config  # a configuration of ours, or a sentence
-    other = [
-        each.name
-        for each in sorted(path.iterdir())
-        if each.is_dir() or not (each.name in FILES or is_leftover(each.name))
-    ]
+    other = [each.name for each in sorted(path.iterdir()) if not _is_of_a_run(each)]
     require(not other, f"{path} holds more than a run ({', '.join(other[:3])}): move that away first.")
     return run
+
+
+def _is_of_a_run(path: Path) -> bool:
+    """Whether it is one of a run's files, or the models that it has kept on its way and nothing else."""
+    if not path.is_dir():
+        return path.name in FILES or is_leftover(path.name)
+    models = [model for step in path.iterdir() for model in (step.iterdir() if step.is_dir() else [step])]
+    own = all(model.name in (CONFIG, MODEL) or is_leftover(model.name) for model in models)
+    return path.name == STEPS and not path.is_symlink() and own
 
 
 @app.command

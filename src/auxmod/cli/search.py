@@ -119,18 +119,18 @@ def _draw(found: Mapping[str, Any], place: Path) -> None:
 
 
 def _show(found: Mapping[str, Any]) -> None:
-    out, names = console(), found["searched"]
+    out, names, near = console(), found["searched"], found["by"] == "near"
     whole = [trial for trial in found["trials"] if trial["state"] == "complete"]
     rows = [
         (
             str(trial["number"]),
             percent(trial["validation"]),
-            percent(trial["match"]),
+            _share(trial["near" if near else "match"]),
             *(_value(trial["params"].get(name)) for name in names),
         )
         for trial in whole[:SHOWN]
     ]
-    held_out = f"held-out, within {NEAR:g}·q" if found["by"] == "near" else "held-out"
+    held_out = f"held-out, within {NEAR:g}·q" if near else "held-out"
     out.print(table(f"The best of study {found['study']}", ("trial", held_out, "test", *names), rows))
     if found["importances"]:
         shares = [(name, percent(share)) for name, share in found["importances"].items()]
@@ -140,6 +140,11 @@ def _show(found: Mapping[str, Any]) -> None:
     if found["best"]:
         words = " ".join(_said(name, as_setting(name, value)) for name, value in found["best"]["params"].items())
         out.print(f"The choice: {words}", markup=False, soft_wrap=True)
+
+
+def _share(share: float | None) -> str:
+    """What an earlier version's trials may lack."""
+    return "–" if share is None else percent(share)
 
 
 def _said(name: str, value: Any) -> str:

@@ -31,10 +31,14 @@ from auxmod.cli.train import say_seen
 from auxmod.cli.watch import Watch, duration, stop_when_asked
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
+from auxmod.experiments.catalogue import NEAR_FIGURE
+from auxmod.experiments.choosing import by_near
 from auxmod.experiments.ranges import expand_all, read_tables
 from auxmod.experiments.results_file import Results, rows_of
 from auxmod.experiments.track import track_rows, tracker
 
+PACKED = 40
+"""Ensembles that are told one by one."""
 DEFAULT_RESULTS = Path("runs/sweep.jsonl")
 ResultsFile = Annotated[Path, Parameter(help="Where the results go, one JSON line a cell.", group=RUN)]
 Cluster = Annotated[
@@ -153,7 +157,8 @@ def sweep(
     if common.json:
         print_json({"results": str(common.results), "cells": len(rows), "failed": len(failed), "rows": rows})
     else:
-        shown = f"auxmod runs list {shlex.quote(str(common.results))} --sort match"
+        best = NEAR_FIGURE if by_near(config.problem.q for config in configs) else "match"
+        shown = f"auxmod runs list {shlex.quote(str(common.results))} --sort {best}"
         told = f"{len(rows) - len(failed)} of {len(rows)} cells are done: {shown}"
         console().print(told, markup=False, soft_wrap=True)
     if failed:
@@ -195,7 +200,9 @@ def _describe(configs: Sequence[RunConfig], common: Common) -> None:
     needs = {"FLOPs": f"{flops:.3g}", "memory": _gib(most), "time": f"about {duration(seconds)}"}
     out.print(mapping("The sweep", counts | {"ensembles": len(ensembles)} | needs))
     if ensembles:
-        out.print(_packing(ensembles))
+        out.print(_packing(ensembles[:PACKED]))
+    if len(ensembles) > PACKED:
+        out.print(f"and {len(ensembles) - PACKED:,} more; --json has them all.")
 
 
 def _packing(ensembles: Sequence[Mapping[str, Any]]) -> Any:

@@ -12,6 +12,7 @@ from auxmod.cli.display import Bars, console, mapping, percent, print_json, tabl
 from auxmod.cli.options import (
     RUN,
     SWITCH,
+    WHOLE,
     CheckpointEvery,
     ConfigFile,
     Device,
@@ -25,10 +26,13 @@ from auxmod.cli.options import (
 from auxmod.cli.watch import duration, stop_when_asked
 from auxmod.config import RunConfig
 from auxmod.errors import require
+from auxmod.experiments.choosing import by_near
 from auxmod.experiments.run_directory import Run
 from auxmod.experiments.track import Start, last_point, tracked, tracker
 from auxmod.files import CONFIG
 from auxmod.settings import flatten
+
+_KEEP = "Keep the model each so many steps too, as steps/<step> in the run directory, to see how it came to be."
 
 
 def train(
@@ -42,6 +46,7 @@ def train(
     config: ConfigFile = None,
     device: Device = "auto",
     checkpoint_every: CheckpointEvery = 1000,
+    keep_every: Annotated[int | None, WHOLE, Parameter(help=_KEEP, group=RUN)] = None,
     track: Track = None,
     dry_run: Annotated[
         bool, SWITCH, Parameter(help="Print what would run, and what it needs; train nothing.", group=RUN)
@@ -54,6 +59,7 @@ def train(
     Example: auxmod train --n 16 --q 97 --method aux --k 5 --r 0.4 --samples 100_000
     """
     require(checkpoint_every >= 1, f"--checkpoint-every is {checkpoint_every}, but must be 1 step or more.")
+    require(keep_every is None or keep_every >= 1, f"--keep-every is {keep_every}, but must be 1 step or more.")
     said = given_settings(flags, config)
     from auxmod.experiments.resolving import resolved, resumed
 
@@ -71,7 +77,8 @@ def train(
     start = tracker(track, place.parent) if track else None
     say_seen([run_config])
     run = run or create_run(place, run_config, chosen)
-    result = watch_run(run, chosen, quiet, resume=resume, checkpoint_every=checkpoint_every, start=start)
+    options: dict[str, Any] = {"checkpoint_every": checkpoint_every, "keep_every": keep_every}
+    result = watch_run(run, chosen, quiet, resume=resume, start=start, **options)
     if json:
         return print_json({"run": str(run.path), "hash": run_config.hash, **result})
     console().print(scores_table(run.path, result))
@@ -115,7 +122,7 @@ def watch_run(run: Run, device: Any, quiet: bool, *, start: Start | None = None,
     ):
         for event in train_run(run, device, stopping=stopping, **options):
             if isinstance(event, Progress):
-                bars.show(run.config.method.method, event)
+                bars.show(run.config.method.method, event, by_near([run.config.problem.q]))
                 tell(curve_point(event, 0))
                 if event.step == event.steps:
                     stopping.saved = f"Stopped while measuring; the model is saved. To go on: {run.resume_command}."
@@ -148,6 +155,8 @@ def _describe(config: RunConfig, device: str, as_json: bool) -> None:
     out = console()
     out.print(mapping(f"Run {config.hash}", flatten(config)))
     out.print(mapping("What it needs", _readable(cost)))
+    if cost["bytes"] > cost["free_bytes"]:
+        out.print("[red]It does not fit into the memory that is free[/]: use a smaller --batch, model or --samples.")
 
 
 def _readable(cost: dict[str, Any]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args, get_origin
 from auxmod.checked import longhand, number, one_form, shown
 from auxmod.config import TAUS
 from auxmod.errors import UserError, require
-from auxmod.experiments.choosing import near_of
+from auxmod.experiments.choosing import NEAR, near_of
 from auxmod.experiments.ranges import TYPES
 from auxmod.experiments.results_file import holds_results, read_results, supersedes
 from auxmod.experiments.run_directory import Run
@@ -26,6 +26,8 @@ CHOICES = {name: get_args(kind) for name, kind in TYPES.items() if get_origin(ki
 CHOICES |= {"state": ("done", "failed", "unfinished", "model")}
 TAU_FIGURES = {f"tau_{tau:g}": f"{tau:g}" for tau in TAUS}
 """What a run's accuracies within each τ are called here, and in its scores."""
+NEAR_FIGURE = f"tau_{NEAR:g}"
+"""What tells runs of a large q apart, of which few answers are exact."""
 FIGURES = ("match", "chance", *TAU_FIGURES, "validation", "near", "seconds")
 """Test accuracies and chance; exact and near answers to held-out inputs at the end; the time it took."""
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -85,7 +87,8 @@ def places(store: Path) -> list[Path]:
         return [store]
     found: list[Path] = []
     for here, below, names in os.walk(store):
-        below[:] = [name for name in below if not name.startswith(".")]  # such as one just being made
+        inside = CONFIG in names  # of a run, where there may be models that it has kept on its way
+        below[:] = [name for name in below if not (inside or name.startswith("."))]  # nor one just being made
         found += [Path(here)] * (CONFIG in names or RESULT in names)  # one may be lost, which is then said
         files = (Path(here, name) for name in names if name.endswith(".jsonl") and name != METRICS)
         found += filter(holds_results, files)

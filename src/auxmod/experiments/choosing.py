@@ -28,6 +28,12 @@ def near_of(row: Mapping[str, Any]) -> float | None:
     return end.get("near")
 
 
+def tested_near(row: Mapping[str, Any]) -> float | None:
+    """Its share of near answers to the test inputs."""
+    share: float | None = row.get("scores", {}).get("tau", {}).get(f"{NEAR:g}")
+    return share
+
+
 def held_out(rows: Sequence[Mapping[str, Any]]) -> tuple[list[float], bool]:
     """What finished runs are compared by, and whether that is near answers."""
     near = [share for row in rows if (share := near_of(row)) is not None]
@@ -44,16 +50,18 @@ def pairs(configs: Sequence[RunConfig], rows: Sequence[Mapping[str, Any]]) -> di
     for config, row in zip(configs, rows, strict=True):
         found.setdefault((config.method.moduli[1], config.method.weights[1]), []).append(row)
     scored = [row for row in rows if "scores" in row]
-    values, near = held_out(scored)
+    values, by_nearness = held_out(scored)
     shares = {row["hash"]: share for row, share in zip(scored, values, strict=True)}
     cells: list[dict[str, Any]] = []
     for (k, r), its in found.items():
         done = [row for row in its if "scores" in row]
+        near = [share for share in map(tested_near, done) if share is not None]
         figures = {
             **{"seeds": len(done), "failed": len(its) - len(done)},
             "validation": statistics.fmean(row["validation"] for row in done) if done else None,
             "sought": statistics.fmean(shares[row["hash"]] for row in done) if done else None,
             "match": statistics.fmean(row["scores"]["match"] for row in done) if done else None,
+            "near": statistics.fmean(near) if near else None,
         }
         cells.append({"k": k, "r": r, "rho": rho((1, k), (1 - r, r)), **figures})
     measured = [cell for cell in cells if cell["validation"] is not None]
@@ -62,8 +70,8 @@ def pairs(configs: Sequence[RunConfig], rows: Sequence[Mapping[str, Any]]) -> di
     return {
         **{"n": first.problem.n, "q": first.problem.q, "samples": first.training.samples},
         "chance": scored[0]["scores"]["chance"] if scored else None,
-        "near_chance": scored[0]["scores"]["tau_chance"][f"{NEAR:g}"] if near else None,
-        "by": "near" if near else "match",
+        "near_chance": scored[0]["scores"]["tau_chance"][f"{NEAR:g}"] if by_nearness else None,
+        "by": "near" if by_nearness else "match",
         "failed": sum("failed" in row for row in rows),
         "cells": cells,
         "best": best,

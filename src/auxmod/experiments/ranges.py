@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
@@ -30,6 +30,8 @@ from auxmod.settings import SETTINGS
 
 MOST_CELLS = 100_000
 CELLS = "cells"
+AUX_ALONE = {"k", "r"}
+"""What other methods than aux have none of."""
 _TYPES: dict[str, Any] = {name: get_type_hints(GROUPS[group])[name] for name, group in SETTINGS.items()}
 TYPES = _TYPES | {"k": int, "r": float, "seed": int}
 """Each flat setting's type."""
@@ -38,15 +40,20 @@ TYPES = _TYPES | {"k": int, "r": float, "seed": int}
 def expand(axes: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The product of every setting's alternatives; the last setting varies fastest.
 
+    Of several methods K and r are of aux alone.
+
     >>> expand({"k": "4:5", "r": "0.1,0.4"})
     [{'k': 4, 'r': 0.1}, {'k': 4, 'r': 0.4}, {'k': 5, 'r': 0.1}, {'k': 5, 'r': 0.4}]
     """
     values = {name: alternatives(name, given) for name, given in axes.items()}
+    if "aux" in values.get("method", ()) and len(values["method"]) > 1 and not AUX_ALONE.isdisjoint(axes):
+        others = {name: given for name, given in axes.items() if name not in AUX_ALONE}
+        return expand_all([{**(axes if method == "aux" else others), "method": method} for method in values["method"]])
     _check_count(math.prod(len(each) for each in values.values()))
     return [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
 
 
-def expand_all(tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def expand_all(tables: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The cells of several tables, one after another."""
     cells: list[dict[str, Any]] = []
     for table in tables:

@@ -25,6 +25,8 @@ from auxmod.settings import build
 def resolved(settings: Mapping[str, Any], preset: str | None = None) -> RunConfig:
     """The run that settings and a preset describe; where they name a data file, with its length and digest."""
     filled = with_preset(preset, settings)
+    empty = isinstance(settings.get("data"), str) and not settings["data"]
+    require(not empty, "--data is empty: name a file, or leave it out and inputs are drawn.")
     if not isinstance(data := filled.get("data", ""), str) or data:
         require(
             "samples" not in settings,
@@ -53,8 +55,8 @@ def resumed(place: str | Path | None, said: Mapping[str, Any]) -> Run:
     require(run.result is None, f"{out} is a finished run: there is nothing to resume.")
     require(
         (out / STATE).exists() or not (out / MODEL).exists(),
-        f"{out} holds a model but no training state to go on from: delete {MODEL} too to start over, or choose another "
-        "--out.",
+        f"{out} holds a model but no training state to go on from: choose another --out; to start over here, and lose "
+        f"that model, delete {MODEL}.",
     )
     return with_data(run, said["data"]) if "data" in said else run
 

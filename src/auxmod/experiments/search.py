@@ -23,7 +23,7 @@ from optuna.trial import Trial, TrialState
 from auxmod.config import RunConfig
 from auxmod.experiments import claims
 from auxmod.experiments.asking import Batch, Plan, run_of, take_turn
-from auxmod.experiments.choosing import near_of
+from auxmod.experiments.choosing import near_of, tested_near
 from auxmod.experiments.ensembles import Ended, Notice, TooLarge, attempted, train_ensemble
 from auxmod.experiments.halving import Race, Rung
 from auxmod.experiments.packing import Shape, check_precisions, plan
@@ -31,7 +31,7 @@ from auxmod.experiments.results_file import Results, learn, locked
 from auxmod.experiments.saving import accounts
 from auxmod.experiments.single import Interrupted
 from auxmod.experiments.space import Space
-from auxmod.experiments.study import COST, FAILED, HASH, MATCH, hidden
+from auxmod.experiments.study import COST, FAILED, HASH, MATCH, NEAR, hidden
 from auxmod.experiments.sweep import POLL_SECONDS, Event, Standing
 from auxmod.learning.cost import work
 from auxmod.learning.engine import shape_of
@@ -182,7 +182,8 @@ def _tells(row: Mapping[str, Any], near: bool) -> bool:
 def _tell_rows(study: optuna.Study, batch: Batch, rows: Sequence[Mapping[str, Any]], near: bool) -> None:
     """What results say; a run that came to nothing has an accuracy of 0, for the sampler to learn from."""
     for row in rows:
-        facts = {FAILED: row["failed"]} if "failed" in row else {MATCH: row["scores"]["match"]}
+        done = "failed" not in row
+        facts = {MATCH: row["scores"]["match"], NEAR: tested_near(row)} if done else {FAILED: row["failed"]}
         value = 0.0 if "failed" in row else _sought(row, near)
         _end(study, batch[row["hash"]][1], value, TrialState.COMPLETE, facts)
 

@@ -15,12 +15,13 @@ from typing import Any
 
 import torch
 
+from auxmod.checked import is_int
 from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments.origin import provenance
 from auxmod.experiments.resolving import load_data, resolved, resumed, with_digest
 from auxmod.experiments.run_directory import Run
-from auxmod.files import RESULT, STATE
+from auxmod.files import RESULT, STATE, STEPS
 from auxmod.learning.checkpoint import load_state, save_model, save_state
 from auxmod.learning.engine import Ensemble, Finished, Progress
 from auxmod.learning.memory import check_fits, clean_up
@@ -52,20 +53,27 @@ def train_run(
     *,
     resume: bool = False,
     checkpoint_every: int = 1000,
+    keep_every: int | None = None,
     stopping: Callable[[], bool] = lambda: False,
 ) -> Iterator[Progress | Finished]:
     """Train the run in its directory, passing the engine's events on.
 
     A checkpoint is written each ``checkpoint_every`` steps (at the next logged one), when ``stopping()`` says so,
-    and after the last step, before the test inputs are measured.
+    and after the last step, before the test inputs are measured. Each ``keep_every`` steps (likewise) the model is kept
+    as it is then, as one of its own.
     """
     with run.held():
         run.keep()
-        yield from _train(run, device, resume, checkpoint_every, stopping)
+        yield from _train(run, device, resume, checkpoint_every, keep_every, stopping)
 
 
 def _train(
-    run: Run, device: torch.device, resume: bool, checkpoint_every: int, stopping: Callable[[], bool]
+    run: Run,
+    device: torch.device,
+    resume: bool,
+    checkpoint_every: int,
+    keep_every: int | None,
+    stopping: Callable[[], bool],
 ) -> Iterator[Progress | Finished]:
     config = run.config
     began, earlier = time.monotonic(), run.provenance if resume else {}
@@ -73,7 +81,7 @@ def _train(
     ensemble = Ensemble([config], device, load_data([config]))
     if resume and (run.path / STATE).exists():
         load_state(run.path / STATE, ensemble)
-    saved = int(ensemble.step_number)
+    saved = last_kept = int(ensemble.step_number)
     run.rewind(saved)
     if "failed" in (run.outcome or {}):
         (run.path / RESULT).unlink()  # it goes on, and has not failed yet
@@ -102,6 +110,9 @@ def _train(
             run.finish(event.scores[0] or {})
         else:
             run.log(curve_point(event, 0))
+            if keep_every and event.dead[0] is None and event.step // keep_every > last_kept // keep_every:
+                save_model(run.path / STEPS / str(event.step), ensemble.encoder, 0, config)
+                last_kept = event.step
             stop, last = stopping(), event.step == event.steps
             if event.dead[0] is None and (stop or last or event.step - saved >= checkpoint_every):
                 save()
@@ -124,15 +135,23 @@ def train(
     preset: str | None = None,
     out: str | Path | None = None,
     resume: bool = False,
-    device: str = "auto",
+    device: str | torch.device = "auto",
+    keep_every: int | None = None,
+    tell: Callable[[Progress | Finished], object] = lambda event: None,
     **settings: Any,
 ) -> TrainedModel:
     """Train one model and return it: the Python form of `auxmod train`.
 
     Give a `RunConfig`, or the settings of one (``n=16, q=97, method="aux", k=5, r=0.4``), a preset filling the
     rest. Without a method or a preset the method is `auto`. With ``out``, the run directory is kept there; without,
-    only the model is. With ``resume``, the run in ``out`` goes on by its own settings.
+    only the model is. With ``resume``, the run in ``out`` goes on by its own settings. Each ``keep_every`` steps the
+    model is kept as it is then, in ``out/steps/<step>``, for :func:`load`. ``tell`` hears how it goes: ``tell=print``.
     """
+    one = "auxmod.train takes a RunConfig, or settings by name, as in n=16, q=97; a preset is preset='demo'."
+    require(config is None or isinstance(config, RunConfig), one)
+    able = keep_every is None or (is_int(keep_every) and keep_every >= 1)
+    require(able, f"keep_every is {keep_every!r}, but must be a whole number of steps.")
+    require(keep_every is None or out is not None, "keep_every needs out, the directory of the run that keeps them.")
     given = {"config": config, "preset": preset}
     said = settings | {name: value for name, value in given.items() if value is not None}
     alone = "config" not in said or len(said) == 1
@@ -146,8 +165,8 @@ def train(
             run = create_run(place, with_digest(config) if config else resolved(settings, preset), chosen)
         every = 1000 if out else run.config.training.steps + 1
         try:
-            for _ in train_run(run, chosen, resume=resume, checkpoint_every=every):
-                pass
+            for event in train_run(run, chosen, resume=resume, checkpoint_every=every, keep_every=keep_every):
+                tell(event)
         except DivergedError as error:
             raise error if out else DivergedError(divergence(error.step)) from None  # what is kept goes with the run
         return load(place, device)

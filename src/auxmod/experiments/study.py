@@ -21,7 +21,9 @@ FEW = 8
 """With fewer whole trials than this, nothing is said of which setting matters."""
 SPACE, ASKED = "space", "asked"
 """Attributes of a study: what it searches, and how many trials it has once the last batch is asked for."""
-HASH, SETTINGS, COST, MATCH, FAILED, AGAIN = "hash", "settings", "cost", "match", "failed", "again"
+HASH, SETTINGS, COST, FAILED, AGAIN = "hash", "settings", "cost", "failed", "again"
+MATCH, NEAR = "match", "near"
+"""Shares of test inputs answered exactly, and nearly."""
 """Attributes of a trial: its run, and all of its settings; what it cost in whole runs, its test accuracy, why it
 failed; and the number of the trial that it takes the place of."""
 
@@ -95,7 +97,7 @@ def summary(study: optuna.Study, space: Space) -> dict[str, Any]:
 
 
 def _facts(trial: FrozenTrial) -> dict[str, Any]:
-    facts = {name: trial.user_attrs.get(name) for name in (HASH, SETTINGS, COST, MATCH, FAILED)}
+    facts = {name: trial.user_attrs.get(name) for name in (HASH, SETTINGS, COST, MATCH, NEAR, FAILED)}
     state = "failed" if FAILED in trial.user_attrs else trial.state.name.lower()
     return {"number": trial.number, "state": state, "validation": trial.value, "params": trial.params, **facts}
 

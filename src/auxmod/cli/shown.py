@@ -41,7 +41,7 @@ _MEANINGS = {
     ("gap", "rho"): "the theory's",
     ("curves",): "while learning",
     ("headline",): "the demo over seeds",
-    ("fewer",): "the demo by distinct samples, at equal steps",
+    ("fewer",): "the demo by samples and by steps",
     ("beyond",): "past the paper",
     ("setup", "knobs", "finalists", "longer", "starts"): "the search for the paper's own setup",
 }

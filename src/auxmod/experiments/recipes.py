@@ -122,13 +122,16 @@ def headline() -> Iterator[Wanted]:
 
 VISITS = 250_000
 """Samples seen by a run of the demo, each once or more often."""
-DISTINCT = (2_000, 5_000, 10_000, 25_000, 50_000, 125_000, VISITS)
+DISTINCT = (250, 500, 1_000, 2_000, 5_000, 10_000, 25_000, 50_000, 125_000, VISITS)
+HELD, PASSES = 10_000, (5, 10, 25, 50, 100)
+"""So many samples, seen ever more often."""
 
 
 def fewer() -> Iterator[Wanted]:
-    """The demo's sum from ever more distinct samples at equal steps, which the paper never separates."""
-    for samples, variant in itertools.product(DISTINCT, ("aux", "sparse")):
-        size = {"samples": samples, "epochs": VISITS // samples}
+    """The demo's sum from ever more samples at equal steps, and in ever more steps from equal samples."""
+    sizes = [*((samples, VISITS // samples) for samples in DISTINCT), *((HELD, epochs) for epochs in PASSES)]
+    for (samples, epochs), variant in itertools.product(dict.fromkeys(sizes), ("aux", "sparse")):
+        size = {"samples": samples, "epochs": epochs}
         yield Wanted(variant, build(**with_preset("demo", VARIANTS[variant] | size)), "demo")
 
 

@@ -60,7 +60,7 @@ SHAPES = {
     "grid": Shape("Match accuracy (%) over K and r", ("embedding", "n", "q", "r"), across="k"),
     "headline": Shape("Match accuracy (%) of the demo: angular embedding, a small encoder", ("n", "q", "samples")),
     "fewer": Shape(
-        "Match accuracy (%) of the demo by how many distinct samples it has, at equal steps",
+        "Match accuracy (%) of the demo by how many samples it has, and how often it sees them",
         ("n", "q", "samples", "epochs"),
     ),
     "beyond": Shape(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from auxmod.config import RunConfig
 from auxmod.experiments import recipes
+from auxmod.experiments.wants import Facts
 from auxmod.reporting import results, tables
-from auxmod.reporting.cells import by_facts
+from auxmod.reporting.cells import Cell, by_facts
 from auxmod.reporting.figures.looks import CHANCE, COLOURS, FAINT, INK, TITLE, blank, clean, gaps, legend_below
 from auxmod.reporting.render import amount, epochs
 
@@ -117,26 +118,41 @@ def _legend(figure: Figure, paces: Sequence[Mapping[str, RunConfig]], dashed: bo
 
 
 def fewer_figure(stored: results.Index) -> Figure:
-    """Both methods' accuracy against the number of distinct samples, all runs of as many steps."""
-    figure = blank(7.6, 3.4)
-    axes = figure.subplots()
-    for (variant,), cells in by_facts(tables.build("fewer", "demo", stored).cells, ["method"]).items():
-        counts = [cell.facts["samples"] for cell in cells]
-        ours = [math.nan if cell.ours is None else cell.ours for cell in cells]
-        missing = gaps(sum(map(math.isnan, ours)), 0, len(cells))
-        look: dict[str, Any] = {"color": COLOURS[variant], "marker": "o", "markersize": 4, "capsize": 2}
-        axes.errorbar(counts, ours, [cell.std or 0.0 for cell in cells], label=f"{variant} {missing}".strip(), **look)
+    """Both methods' accuracy by the number of samples, at as many steps; and by steps, from as many samples."""
+    figure = blank(11.4, 3.6)
+    left, right = figure.subplots(1, 2, sharey=True)
     run = next(recipes.fewer()).run
-    axes.axhline(results.chance(run), zorder=0, **CHANCE)
-    seen = [f"{amount(cell.facts['samples'])}\n×{cell.facts['epochs']}" for cell in cells]
-    axes.set(xscale="log", xticks=counts, xticklabels=seen, ylim=(0, 102))
-    axes.set(xlabel="distinct training samples, and how often each is seen", ylabel="match accuracy (%)")
-    axes.set_title(
-        f"$x_1 + … + x_{{{run.problem.n}}}$ mod {run.problem.q}: equal compute, {run.training.steps:,} steps", **TITLE
+    cells = tables.build("fewer", "demo", stored).cells
+    equal = [cell for cell in cells if cell.facts["samples"] * cell.facts["epochs"] == recipes.VISITS]
+    _against(
+        left, equal, lambda facts: facts["samples"], lambda facts: f"{amount(facts['samples'])}\n×{facts['epochs']}"
     )
-    axes.legend(frameon=False, labelcolor=INK)
-    clean(axes)
+    held = [cell for cell in cells if cell.facts["samples"] == recipes.HELD]
+
+    def steps(facts: Facts) -> int:
+        return int(facts["samples"] // run.training.batch * facts["epochs"])
+
+    _against(right, held, steps, lambda facts: f"{steps(facts):,}\n×{facts['epochs']}")
+    left.set_title(f"equal compute, {run.training.steps:,} steps", **TITLE)
+    right.set_title(f"equal data, {recipes.HELD:,} samples", **TITLE)
+    left.set(xlabel="distinct samples, and how often each is seen", ylabel="match accuracy (%)")
+    right.set(xlabel="training steps, and how often each sample is seen")
+    for axes in (left, right):
+        axes.axhline(results.chance(run), zorder=0, **CHANCE)
+        clean(axes)
+    right.legend(frameon=False, labelcolor=INK)
     return figure
+
+
+def _against(axes: Axes, cells: Sequence[Cell], place: Callable[[Facts], int], word: Callable[[Facts], str]) -> None:
+    """Each method's figures over seeds, along a scale on which equal ratios are as far apart."""
+    for (variant,), own in by_facts(cells, ["method"]).items():
+        ours = [math.nan if cell.ours is None else cell.ours for cell in own]
+        missing = gaps(sum(map(math.isnan, ours)), 0, len(own))
+        look: dict[str, Any] = {"color": COLOURS[variant], "marker": "o", "markersize": 4, "capsize": 2}
+        spread, at = [cell.std or 0.0 for cell in own], [place(cell.facts) for cell in own]
+        axes.errorbar(at, ours, spread, label=f"{variant} {missing}".strip(), **look)
+        axes.set(xscale="log", xticks=at, xticklabels=[word(cell.facts) for cell in own], ylim=(0, 102))
 
 
 # ---- the picture at the top of the README -----------------------------------------------------------------

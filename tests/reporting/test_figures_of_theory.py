@@ -88,7 +88,14 @@ def test_the_wrap_laws_are_laws_with_their_means(drawn) -> None:
 
 
 def test_many_wraps_are_drawn_too() -> None:
-    figures.wrap_figure(150, 7, (1, 2, 8), (0.5, 0.25, 0.25), "nonzero")
+    axes = figures.wrap_figure(150, 7, (1, 2, 8), (0.5, 0.25, 0.25), "nonzero").axes
+    bars = axes[3].patches
+    assert len(bars) > 61
+    assert [bar.get_width() for bar in bars] == pytest.approx([1.0] * len(bars)), "no gaps between so many"
+    heights = np.array([bar.get_height() for bar in bars])
+    assert heights @ np.arange(len(bars)) == pytest.approx(
+        theory.expected_sparse_wraps_floor(150, 7, "nonzero"), rel=0.005
+    )
 
 
 def test_one_term_never_wraps_and_has_no_rho() -> None:

@@ -28,7 +28,7 @@ CPU, N, WIDTH, SAMPLES = torch.device("cpu"), 6, 64, 9
 Gradients = dict[str, torch.Tensor]
 
 
-def trunk_gradients(by_hand: bool, rate: float, pooling: str, **settings) -> Gradients:
+def trunk_gradients(by_hand: bool, rate: float, pooling: str, samples: int = SAMPLES, **settings) -> Gradients:
     """Output, input gradient and every block parameter's gradient for one fixed stream, at one step."""
     common = {"n": N, "q": 97, "samples": 500, "width": WIDTH, "heads": 4, "hidden": 128, "layers": 2}
     runs = [build(**common, dropout=rate, pooling=pooling, **settings, seed=seed) for seed in range(2)]
@@ -38,7 +38,7 @@ def trunk_gradients(by_hand: bool, rate: float, pooling: str, **settings) -> Gra
         for p in model.encoder.parameters():
             p.add_(0.1 * torch.randn(p.shape, generator=make))  # norms and biases start alike
     dropout = Dropout(rate, model.dropout_keys, torch.tensor(5)) if rate else None
-    x = torch.randn(2, SAMPLES * model.positions, WIDTH, generator=make).requires_grad_()
+    x = torch.randn(2, samples * model.positions, WIDTH, generator=make).requires_grad_()
     named = {name: p for name, p in model.encoder.named_parameters() if name.startswith("blocks.")}
     if by_hand:
         memory = Memory(model.encoder, torch.float32)
@@ -64,6 +64,33 @@ def test_the_trunk_by_hand_is_the_plain_one(norm: str, rate: float, bias: bool, 
     assert ours.keys() == plain.keys()
     for name, reference in plain.items():
         assert float((ours[name] - reference).norm() / reference.norm()) < 1e-5, name
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_so_it_is_where_a_program_takes_several_blocks_of_rows(rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (fused.kernels, fused.attention):
+        monkeypatch.setattr(module, "PROGRAMS", 4)
+    test = {"pooling": "mean", "samples": 60, "norm": "pre"}
+    ours, plain = (trunk_gradients(by_hand, rate, **test) for by_hand in (True, False))
+    for name, reference in plain.items():
+        assert float((ours[name] - reference).norm() / reference.norm()) < 1e-5, name
+
+
+def test_muons_two_passes_are_the_plain_ones() -> None:
+    make = torch.Generator().manual_seed(3)
+    p, m = (torch.randn(2, 1300, generator=make) for _ in range(2))
+    gradients, step = (torch.randn(2, 1280, generator=make) for _ in range(2))
+    scalars = torch.rand(2, 8, generator=make) * 0.5 + 0.1
+    scalars[:, 0] = torch.tensor([1.0, 0.0])
+    gradients[1, 5] = torch.inf  # the member that does not take the step
+    results = []
+    for ours in (fused.updates, muon):
+        copies, half = [p.clone(), m.clone()], torch.zeros(2, 1280)
+        aim = ours.momentum(copies[1][:, :1280], gradients, scalars)
+        ours.descend(copies[0][:, :1280], step, half, scalars)
+        results.append(([*copies, half], aim.float()))
+    torch.testing.assert_close(results[0][0], results[1][0], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(results[0][1], results[1][1], rtol=1e-2, atol=1e-3)  # a look ahead in bfloat16
 
 
 def test_one_pass_adamw_is_the_plain_one() -> None:

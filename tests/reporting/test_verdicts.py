@@ -10,17 +10,27 @@ from auxmod.experiments import recipes, wants
 from auxmod.experiments.wants import Wanted
 from auxmod.files import write_lines
 from auxmod.reporting import published
-from auxmod.reporting.documents.verdicts import verdicts
+from auxmod.reporting.documents.verdicts import Claim, verdicts
 
 Share = Callable[[str, Wanted], float]
 """The accuracy of an item's run."""
+FIGURES = {"the figures of its own method", "the figures of the baseline"}
+OUTPERFORMS = "its method “consistently outperforms the baseline across all configurations” ({} samples)"
+TENTH = "its method is “equal or superior” from a tenth of the samples"
+UNSTABLE = "the baseline “suffers from severe instability”"
+WORST = "even the worst of the pairs (K, r) is a “clear improvement over the baseline”"
+RHO = "“ρ ≈ 1 for the combination of K and r that perform well”"
 
 
 def store(place: Path, share: Share) -> Path:
     """The runs that the claims are about, with one seed and made-up accuracies, within any τ too."""
-    asked = [("table1a", preset, ()) for preset in ("paper", "best")]
-    asked += [("table1b", preset, ()) for preset in ("paper", "best")]
-    asked += [("table2", "best", (wants.LARGE,)), ("configs", "best", ()), ("table3", "paper", ())]
+    both = ("paper", "best")
+    asked = [("table1a", preset, ()) for preset in both] + [("table1b", preset, ()) for preset in both]
+    asked += [
+        ("table2", "best", (wants.LARGE,)),
+        *(("configs", preset, ()) for preset in both),
+        ("table3", "paper", ()),
+    ]
     rows = {}
     for item, preset, samples in asked:
         for want in recipes.RECIPES[item](preset, samples):
@@ -37,26 +47,19 @@ def said(place: Path) -> dict[str, tuple[str, str]]:
 
 
 def as_the_paper_says(item: str, want: Wanted) -> float:
-    """The paper's own figures in `paper`; in `best` a baseline that learns short sums of few tokens alone."""
-    run, half = want.run, published.HALVES[want.run.model.embedding]
-    own = want.variant in ("aux", "expected")
-    if item == "table3" and own:  # ρ = 1.16
-        return 0.99 if (run.method.k, run.method.r) == (4, 0.3) else 0.2
+    """The paper's own figures in `paper`; in `best` a baseline that learns short sums of a million samples alone."""
+    run, own = want.run, want.variant in ("aux", "expected")
+    n, q, samples = run.problem.n, run.problem.q, run.training.samples
+    if item == "table3" and own:
+        return 0.99 if (run.method.k, run.method.r) == (4, 0.3) else 0.2  # ρ = 1.16
+    if item == "configs":
+        return 0.95 if own else 0.98 if run.model.bias else 0.02
+    if item == "table2":
+        return 0.97 if own else 0.1 if n == 128 else 0.5
     if want.preset == "best":
-        if item == "table2":
-            return 0.97 if own else 0.1 if run.problem.n == 128 else 0.5
-        if item == "configs":
-            return 0.95 if own else 0.02
-        late = not own and run.training.samples == wants.LARGE
-        return 0.97 if own else 0.9 - 0.01 * run.problem.n if late else 1 / run.problem.q
-    found = published.find(
-        half,
-        n=run.problem.n,
-        q=run.problem.q,
-        samples=run.training.samples,
-        method="aux" if own else want.variant,
-    )
-    return (found or 0.0) / 100
+        return 0.97 if own else 0.9 - 0.01 * n if samples == wants.LARGE else 1 / q
+    method, half = "aux" if own else want.variant, published.HALVES[run.model.embedding]
+    return (published.find(half, n=n, q=q, samples=samples, method=method) or 0.0) / 100
 
 
 def otherwise(item: str, want: Wanted) -> float:
@@ -66,40 +69,60 @@ def otherwise(item: str, want: Wanted) -> float:
 
 def test_claims_hold_where_the_figures_are_as_the_paper_says(tmp_path: Path) -> None:
     found = said(store(tmp_path, as_the_paper_says))
-    assert len(found) == 14
-    worst = (
-        "even the worst pair (K, r) is a “clear improvement over the baseline”"  # not where the paper's is at chance
-    )
-    assert {claim: verdict for claim, (_, verdict) in found.items() if verdict != "holds"} == {worst: "in part"}
-    assert found["the figures of the baseline"][0].startswith("`sparse` is near in 18 of 18 at 100K and 18 of 18 at 1M")
+    assert len(found) == 13
+    few, many = (OUTPERFORMS.format(samples) for samples in ("100K", "1M"))
+    partly = {few: "mostly", many: "mostly", WORST: "in part"}  # the paper's own are level in places, and at chance
+    assert {claim: verdict for claim, (_, verdict) in found.items() if verdict != "holds"} == partly
+    told = "in `paper`, `sparse` is near in 18 of 18 with 100K samples (the paper's is at chance in 14) and 18 of 18"
+    assert found["the figures of the baseline"][0].startswith(told)
 
 
 def test_claims_do_not_hold_where_the_figures_say_otherwise(tmp_path: Path) -> None:
     found = said(store(tmp_path, otherwise))
-    figures = {"the figures of its own method", "the figures of the baseline"}  # some of the paper's are so too
-    learned = "ρ ≈ 1 for the pairs that perform well"
-    assert {claim for claim, (_, verdict) in found.items() if verdict != "does not hold"} == figures | {learned}
-    assert found[learned][0].startswith("of 0 settings that are learned")
-    assert found["its method “consistently outperforms the baseline” (100K samples)"][0].endswith(
-        "level in 0, behind in 18"
-    )
+    assert {claim for claim, (_, verdict) in found.items() if verdict != "does not hold"} == FIGURES | {RHO}
+    assert found[RHO][0].startswith("in `paper`, of 0 settings that are learned")
+    assert found[OUTPERFORMS.format("100K")][0].endswith("in `best` ahead in 0 of 18, level in 0, behind in 18")
 
 
-@pytest.mark.parametrize("behind", [0, 1, 9])
-def test_outperforming_is_never_being_behind(tmp_path: Path, behind: int) -> None:
-    cells = list(wants.SIZES["angular"])[:behind]
+@pytest.mark.parametrize(("behind", "verdict"), [(0, "holds"), (9, "mostly"), (18, "in part")])
+def test_the_verdict_is_the_share_of_cells_that_speak_for_it(tmp_path: Path, behind: int, verdict: str) -> None:
+    sizes = list(wants.SIZES["angular"])
 
     def share(item: str, want: Wanted) -> float:
-        size = want.run.problem.n, want.run.problem.q
-        lost = item == "table1b" and size in cells
+        lost = (
+            want.run.model.embedding == "angular" and (want.run.problem.n, want.run.problem.q) in sizes[: behind // 2]
+        )
         return 0.5 + 0.1 * (want.variant == "sparse") * (1 if lost else -1)
 
-    here, verdict = said(store(tmp_path, share))["its method “consistently outperforms the baseline” (1M samples)"]
-    assert here == f"each at its best, `aux` is ahead in {18 - behind} of 18, level in 0, behind in {behind}"
-    assert verdict == ("in part" if behind else "holds")
+    found = said(store(tmp_path, share))
+    here, given = found[OUTPERFORMS.format("1M")]
+    lost = behind // 2
+    assert here.startswith(f"in `paper` ahead in {18 - lost} of 18, level in 0, behind in {lost};")
+    assert given == verdict
+    assert found[TENTH][1] == ("holds" if not lost else "mostly" if lost < 5 else "in part")
+
+
+@pytest.mark.parametrize(("spread", "verdict"), [(0.49, "does not hold"), (0.51, "holds")])
+def test_a_method_is_unstable_by_its_spread(tmp_path: Path, spread: float, verdict: str) -> None:
+    found = said(store(tmp_path, lambda item, want: 0.4 + spread * want.run.model.bias))
+    assert found[UNSTABLE][1] == verdict
+
+
+@pytest.mark.parametrize(("points", "verdict"), [(4, "does not hold"), (6, "holds")])
+def test_a_clear_improvement_is_more_than_near(tmp_path: Path, points: int, verdict: str) -> None:
+    found = said(store(tmp_path, lambda item, want: 0.5 + (want.variant != "sparse") * points / 100))
+    assert found[WORST][1] == verdict
 
 
 def test_what_was_not_run_has_no_verdict(tmp_path: Path) -> None:
     found = said(tmp_path)
-    assert len(found) == 14
+    assert len(found) == 13
     assert {verdict for _, verdict in found.values()} == {"not run"}
+
+
+@pytest.mark.parametrize(
+    ("cells", "verdict"),
+    [([], "not run"), ([1, 1], "holds"), ([1, 1, 1, 0], "mostly"), ([1, 1, 0], "in part"), ([0], "does not hold")],
+)
+def test_a_verdict_in_a_word(cells: list[int], verdict: str) -> None:
+    assert Claim("", "", "", [bool(cell) for cell in cells], "").verdict == verdict

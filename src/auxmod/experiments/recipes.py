@@ -130,7 +130,7 @@ HELD, PASSES = 10_000, (5, 10, 25, 50, 100)
 def fewer() -> Iterator[Wanted]:
     """The demo's sum from ever more samples at equal steps, and in ever more steps from equal samples."""
     sizes = [*((samples, VISITS // samples) for samples in DISTINCT), *((HELD, epochs) for epochs in PASSES)]
-    for (samples, epochs), variant in itertools.product(dict.fromkeys(sizes), ("aux", "sparse")):
+    for (samples, epochs), variant in itertools.product(dict.fromkeys(sizes), ("auto", "aux", "sparse")):
         size = {"samples": samples, "epochs": epochs}
         yield Wanted(variant, build(**with_preset("demo", VARIANTS[variant] | size)), "demo")
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FORMATS = ("png", "svg", "pdf")
 INK, FAINT, PALE = "#22272e", "#8b949e", "#d8dee4"
 TITLE: dict[str, Any] = {"loc": "left", "fontsize": 10.5, "fontweight": "bold", "color": INK}
-COLOURS = {"naive": "#6e7781", "aux": "#e8743b", "ladder": "#2a9d8f", "sparse": "#3b6fb6"}
+COLOURS = {"naive": "#6e7781", "aux": "#e8743b", "ladder": "#2a9d8f", "auto": "#8250df", "sparse": "#3b6fb6"}
 CHANCE: dict[str, Any] = {"color": FAINT, "linewidth": 1, "linestyle": (0, (2, 2))}
 """The line at what guessing gives."""
 

@@ -133,7 +133,7 @@ def test_what_has_its_own_number_of_samples_has_no_other() -> None:
 
 def test_samples_vary_at_equal_steps_and_steps_at_equal_samples() -> None:
     runs = cells("fewer")
-    assert len(runs) == len(set(runs)) == (10 + 4) * 3 * 3
+    assert len(runs) == len(set(runs)) == (10 * 3 + 4 * 2) * 3
     assert sum(run.training.steps == 1_000 for run in runs) == 10 * 3 * 3
     assert {run.training.steps for run in runs if run.training.samples == 10_000} == {200, 400, 1_000, 2_000, 4_000}
     assert set(cells("headline")) & set(runs), "the demo's own number of samples is one of them"

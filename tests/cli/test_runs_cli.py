@@ -390,5 +390,21 @@ def test_runs_of_their_own_data_are_told_apart_by_its_name(tmp_path: Path) -> No
         made_up.row(tiny(method="naive", data=f"{tmp_path}/{name}.npz", data_sha256=digest * 32))
         for name, digest in (("mine", "ab"), ("yours", "cd"))
     ]
+    rows += [made_up.row(tiny(method="naive")), rows[0] | {"config": changed(rows[0]["config"], "ef" * 32)}]
     entries = [catalogue.Entry(tmp_path, row) for row in rows]
-    assert catalogue.labels(entries) == ["data=mine.npz", "data=yours.npz"]
+    assert catalogue.labels(entries[:3]) == ["data=mine.npz", "data=yours.npz", "data=drawn"]
+    assert catalogue.differing([entries[0], entries[3]]) == ["data_sha256"], "one file, two contents"
+
+
+def changed(config: dict[str, Any], digest: str) -> dict[str, Any]:
+    return config | {"training": config["training"] | {"data_sha256": digest}}
+
+
+@pytest.mark.usefixtures("store")
+def test_what_follows_from_the_method_and_n_is_no_axis(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [made_up.row(tiny(method=method, n=n)) for method in ("auto", "ladder") for n in (4, 8)]
+    Results(Path("runs/more/methods.jsonl")).append(rows)
+    assert main(["runs", "list", "runs/more"]) == 0
+    head = capsys.readouterr().out
+    assert "moduli" not in head
+    assert "weights" not in head

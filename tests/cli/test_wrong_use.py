@@ -68,6 +68,7 @@ def train(*others: str, out: str = "new") -> list[str]:
 
 
 WRONG: list[tuple[list[str], str]] = [
+    (["train", "--data", "", "--n", "4"], "--data is empty: name a file, or leave it out and inputs are drawn."),
     # the problem, the method
     (train("--q", "1"), "--q is 1, but a modulus is at least 2"),
     (train("--n", "0"), "--n is 0, but a sum needs at least one term"),

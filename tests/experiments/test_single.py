@@ -21,7 +21,7 @@ from auxmod.learning import memory
 from auxmod.learning.engine import Ensemble, Finished, Progress
 from auxmod.problem import sampling
 from auxmod.problem.rows import read_npz
-from auxmod.settings import build
+from auxmod.settings import build, flatten
 from tiny import SETTINGS, flags, tiny
 
 CPU = torch.device("cpu")
@@ -329,6 +329,8 @@ def test_a_store_lists_a_run_and_not_the_models_on_its_way(tmp_path: Path) -> No
     assert ([entry.path for entry in entries], notes) == ([tmp_path / "run"], [])
     (entry,), _ = catalogue.find(tmp_path / "run" / "steps" / "6")
     assert entry.state == "model"
+    auxmod.train(tiny(seed=1), out=tmp_path / "run" / "nested")
+    assert len(catalogue.find(tmp_path)[0]) == 2, "a run in another's directory is one of its own"
 
 
 def test_a_run_goes_with_the_models_it_has_kept_and_with_nothing_else(
@@ -349,6 +351,21 @@ def test_a_run_goes_with_the_models_it_has_kept_and_with_nothing_else(
     assert "--keep-every is 0, but must be 1 step or more." in capsys.readouterr().err
 
 
+def test_it_is_told_how_to_go_on_keeping_models(tmp_path: Path, config: RunConfig) -> None:
+    run = create_run(tmp_path / "run", config, CPU)
+    with pytest.raises(Interrupted, match=r"--out \S+/run --keep-every 5\."):
+        list(train_run(run, CPU, keep_every=5, stopping=lambda: True))
+    torn = run.path / "steps" / "5" / ".model.safetensors.abcd1234"
+    torn.parent.mkdir(parents=True)
+    torn.write_text("half a model, that a kill left")
+    complete(run, resume=True, keep_every=5)
+    assert not torn.exists()
+
+
+def test_settings_that_name_no_data_are_settings() -> None:
+    assert auxmod.build(**flatten(tiny())) == tiny()
+
+
 def test_whoever_asks_is_told_how_it_goes(tmp_path: Path) -> None:
     heard: list[Any] = []
     auxmod.train(tiny(), tell=heard.append)
@@ -362,7 +379,7 @@ def test_whoever_asks_is_told_how_it_goes(tmp_path: Path) -> None:
         ([{"n": 4}], {}, "a preset is preset='demo'"),
         ([], {"keep_every": 0, "out": "x"}, "keep_every is 0, but must be a whole number of steps"),
         ([], {"keep_every": 5}, "keep_every needs out"),
-        ([], {"data": ""}, "--data is empty: name a file, or leave it out"),
+        ([], {"tell": None}, "tell is None, but must be a function, such as print"),
         ([], {"moduli": np.array([1, 2])}, r"--moduli is array\(\[1, 2\]\); give a list such as 1,2,4"),
     ],
 )

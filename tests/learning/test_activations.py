@@ -92,6 +92,13 @@ def test_a_head_taken_away_is_one_without_weights() -> None:
     torch.testing.assert_close(seen["values"].numpy(), model.values(X), rtol=1e-5, atol=1e-4)
 
 
+def test_a_hook_may_write_into_what_it_is_given() -> None:
+    model = made()
+    usual, seen = model.activations(X), model.activations(X, hooks={"blocks.0.hook_resid_pre": torch.Tensor.zero_})
+    assert torch.equal(seen["hook_embed"], usual["hook_embed"])
+    assert not seen["blocks.0.hook_resid_pre"].any()
+
+
 def test_a_hook_of_nothing_or_of_another_shape_is_refused() -> None:
     model = made()
     with pytest.raises(

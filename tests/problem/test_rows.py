@@ -1,6 +1,7 @@
 """Inputs that a user gives: taken as they are, or refused in words."""
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ PROBLEM = Problem(n=3, q=10)
         [[1, 2, 3]],
         [1.0, 2.0, 3.0],
         np.array([1, 2, 3], dtype=np.uint8),
+        np.array([3, 2, 1])[::-1],
         torch.tensor([[1, 2, 3]], dtype=torch.int32),
         np.array([1, 2, 3], dtype=object),
     ],
@@ -131,6 +133,22 @@ def test_own_rows_are_checked_and_drawn_ones_are_none(tmp_path: Path) -> None:
     assert first.tolist() == x
     assert first is third, "checked once"
     assert given_rows(None, [run()]) == [None]
+    whole = given_rows(np.array([x, x]), [run(), run()])
+    assert [rows.tolist() for rows in whole if rows is not None] == [x, x]
+
+    class Made(Sequence[Any]):
+        """Arrays that nobody else holds."""
+
+        def __len__(self) -> int:
+            return 6
+
+        def __getitem__(self, at: Any) -> Any:
+            if at >= 6:
+                raise IndexError
+            return np.full((2, 3), at).tolist()
+
+    made = given_rows(Made(), [run()] * 6)
+    assert [rows[0, 0] for rows in made if rows is not None] == list(range(6))
     for data, config, words in (
         ([x], run(samples=3), "The run has 3 samples, but 2 rows are given."),
         ([[[1, 2, 99], [1, 2, 3]]], run(), r"lie in 0\.\.9; found 99"),

@@ -85,7 +85,7 @@ def _train_side_by_side(runs: dict[str, Run], device: Any, quiet: bool) -> dict[
 
 def _stopped(runs: dict[str, Run]) -> str:
     """What was stopped and saved, and how to go on with it."""
-    commands = [run.resume_command for run in runs.values() if run.result is None]
+    commands = [run.resume_command() for run in runs.values() if run.result is None]
     return f"Stopped; what was trained is saved. To go on: {', '.join(commands)}."
 
 

@@ -153,6 +153,7 @@ Quiet = Annotated[bool, SWITCH, Parameter(help="No progress.", group=RUN)]
 def given_axes(flags: Any, file: Path | None = None) -> dict[str, Any]:
     """What the user said of each setting, as it was said: where that is text, a value, a list or a range."""
     said = {} if flags is None else {k: v for k, v in vars(flags).items() if v is not None}
+    require(said.get("data") != "", "--data is empty: name a file, or leave it out and inputs are drawn.")
     return over(flat(read_toml(file, "--config"), f"--config {file}") if file else {}, said)
 
 

@@ -181,10 +181,10 @@ def compare(
 
 
 def _apart(entries: Sequence[Entry]) -> list[str]:
-    """What runs of one method differ in, unless that is very much: a sweep's axes. The method itself tells the rest."""
-    groups: dict[str, list[Entry]] = {}
+    """What runs of one method and N differ in, unless that is very much: a sweep's axes. Those two tell the rest."""
+    groups: dict[tuple[str, int], list[Entry]] = {}
     for entry in entries:
-        groups.setdefault(entry.settings["method"], []).append(entry)
+        groups.setdefault((entry.settings["method"], entry.settings["n"]), []).append(entry)
     names = dict.fromkeys(name for group in groups.values() for name in catalogue.differing(group))
     more = [name for name in names if name not in COLUMNS]
     return more if len(more) <= catalogue.MANY else []

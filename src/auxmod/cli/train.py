@@ -32,7 +32,10 @@ from auxmod.experiments.track import Start, last_point, tracked, tracker
 from auxmod.files import CONFIG
 from auxmod.settings import flatten
 
-_KEEP = "Keep the model each so many steps too, as steps/<step> in the run directory, to see how it came to be."
+_KEEP = (
+    "Keep the model each so many steps too (at the next point of the curve), as steps/<step> in the run directory, to "
+    "see how it came to be."
+)
 
 
 def train(
@@ -110,7 +113,9 @@ def free_path(path: Path) -> Path:
     return candidate
 
 
-def watch_run(run: Run, device: Any, quiet: bool, *, start: Start | None = None, **options: Any) -> dict[str, Any]:
+def watch_run(
+    run: Run, device: Any, quiet: bool, *, start: Start | None = None, keep_every: int | None = None, **options: Any
+) -> dict[str, Any]:
     """Train a run before the user's eyes (options of `single.train_run`); its figures."""
     from auxmod.experiments.single import curve_point, train_run
     from auxmod.learning.engine import Progress
@@ -120,12 +125,13 @@ def watch_run(run: Run, device: Any, quiet: bool, *, start: Start | None = None,
         Bars(quiet) as bars,
         tracked(start, f"{run.path.name}-{run.config.hash[:6]}", flatten(run.config)) as tell,
     ):
-        for event in train_run(run, device, stopping=stopping, **options):
+        for event in train_run(run, device, stopping=stopping, keep_every=keep_every, **options):
             if isinstance(event, Progress):
                 bars.show(run.config.method.method, event, by_near([run.config.problem.q]))
                 tell(curve_point(event, 0))
                 if event.step == event.steps:
-                    stopping.saved = f"Stopped while measuring; the model is saved. To go on: {run.resume_command}."
+                    on = run.resume_command(keep_every)
+                    stopping.saved = f"Stopped while measuring; the model is saved. To go on: {on}."
         result = run.result or {}
         tell(last_point(run.config, result))
     return result

@@ -19,7 +19,7 @@ from auxmod.experiments.ranges import TYPES
 from auxmod.experiments.results_file import holds_results, read_results, supersedes
 from auxmod.experiments.run_directory import Run
 from auxmod.experiments.trusted import configuration
-from auxmod.files import CONFIG, METRICS, MODEL, RESULT, holds_training
+from auxmod.files import CONFIG, METRICS, MODEL, RESULT, STEPS, holds_training
 from auxmod.settings import flatten
 
 CHOICES = {name: get_args(kind) for name, kind in TYPES.items() if get_origin(kind) is Literal}
@@ -87,8 +87,8 @@ def places(store: Path) -> list[Path]:
         return [store]
     found: list[Path] = []
     for here, below, names in os.walk(store):
-        inside = CONFIG in names  # of a run, where there may be models that it has kept on its way
-        below[:] = [name for name in below if not (inside or name.startswith("."))]  # nor one just being made
+        kept = {STEPS} if CONFIG in names or RESULT in names else set()  # models on a run's way, which are part of it
+        below[:] = [name for name in below if not (name in kept or name.startswith("."))]  # nor one just being made
         found += [Path(here)] * (CONFIG in names or RESULT in names)  # one may be lost, which is then said
         files = (Path(here, name) for name in names if name.endswith(".jsonl") and name != METRICS)
         found += filter(holds_results, files)
@@ -231,7 +231,8 @@ def differing(entries: Sequence[Entry]) -> list[str]:
     """The settings in which runs differ; what K and r say is not said twice, nor what a data file's name does."""
     settings = [entry.settings for entry in entries]
     sugar = any(all(each[name] is not None for each in settings) for name in ("k", "r"))
-    hidden = {"data_sha256", *(("moduli", "weights") if sugar else ("k", "r"))}
+    hidden = {*(("moduli", "weights") if sugar else ("k", "r"))}
+    hidden |= {"data_sha256"} if len({each["data"] for each in settings}) > 1 else {"data"}
     names = (name for name in (settings[0] if settings else ()) if name not in hidden)
     return [name for name in names if len({str(each[name]) for each in settings}) > 1]
 
@@ -241,6 +242,6 @@ def labels(entries: Sequence[Entry]) -> list[str]:
     names = differing(entries)
     if len(names) > MANY:
         names = [name for name in names if name in TELLING]
-    settings = [entry.settings | {"data": Path(entry.settings["data"]).name} for entry in entries]
+    settings = [entry.settings | {"data": Path(entry.settings["data"]).name or "drawn"} for entry in entries]
     made = [" ".join(f"{name}={shown(each[name])}" for name in names) for each in settings]
     return made if all(made) and len(set(made)) == len(made) else [entry.name for entry in entries]

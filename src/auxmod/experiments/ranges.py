@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
@@ -40,26 +40,35 @@ TYPES = _TYPES | {"k": int, "r": float, "seed": int}
 def expand(axes: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The product of every setting's alternatives; the last setting varies fastest.
 
-    Of several methods K and r are of aux alone.
-
     >>> expand({"k": "4:5", "r": "0.1,0.4"})
     [{'k': 4, 'r': 0.1}, {'k': 4, 'r': 0.4}, {'k': 5, 'r': 0.1}, {'k': 5, 'r': 0.4}]
     """
     values = {name: alternatives(name, given) for name, given in axes.items()}
-    if "aux" in values.get("method", ()) and len(values["method"]) > 1 and not AUX_ALONE.isdisjoint(axes):
-        others = {name: given for name, given in axes.items() if name not in AUX_ALONE}
-        return expand_all([{**(axes if method == "aux" else others), "method": method} for method in values["method"]])
     _check_count(math.prod(len(each) for each in values.values()))
     return [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
 
 
-def expand_all(tables: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The cells of several tables, one after another."""
+def expand_all(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The cells of several tables, one after another; of several methods, K and r are of aux alone."""
+    methods = {method for table in tables for method in _methods(table)}
+    several = "aux" in methods and len(methods) > 1
     cells: list[dict[str, Any]] = []
-    for table in tables:
-        cells += expand(table)
+    for part in itertools.chain(*map(_of_aux_alone, tables)) if several else tables:
+        cells += expand(part)
         _check_count(len(cells))
     return cells
+
+
+def _methods(table: Mapping[str, Any]) -> list[Any]:
+    return alternatives("method", table["method"]) if "method" in table else []
+
+
+def _of_aux_alone(table: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """A table for each of its methods, where K or r are in it; without them for others than aux."""
+    if AUX_ALONE.isdisjoint(table) or "method" not in table:
+        return [table]
+    others = {name: given for name, given in table.items() if name not in AUX_ALONE}
+    return [{**(table if method == "aux" else others), "method": method} for method in _methods(table)]
 
 
 def alternatives(name: str, given: Any) -> list[Any]:

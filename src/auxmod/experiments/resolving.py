@@ -25,8 +25,6 @@ from auxmod.settings import build
 def resolved(settings: Mapping[str, Any], preset: str | None = None) -> RunConfig:
     """The run that settings and a preset describe; where they name a data file, with its length and digest."""
     filled = with_preset(preset, settings)
-    empty = isinstance(settings.get("data"), str) and not settings["data"]
-    require(not empty, "--data is empty: name a file, or leave it out and inputs are drawn.")
     if not isinstance(data := filled.get("data", ""), str) or data:
         require(
             "samples" not in settings,

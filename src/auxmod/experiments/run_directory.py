@@ -37,6 +37,7 @@ from auxmod.files import (
     PROVENANCE,
     RESULT,
     STATE,
+    STEPS,
     append_line,
     read_json,
     read_lines,
@@ -84,10 +85,10 @@ class Run:
         require((path / CONFIG).is_file(), f"{path} is not a run: it has no {CONFIG}.")
         return cls(path)
 
-    @property
-    def resume_command(self) -> str:
-        """What to type to go on with it."""
-        return f"auxmod train --resume --out {shlex.quote(str(self.path))}"
+    def resume_command(self, keep_every: int | None = None) -> str:
+        """What to type to go on with it, and with keeping models on its way."""
+        kept = f" --keep-every {keep_every}" if keep_every else ""
+        return f"auxmod train --resume --out {shlex.quote(str(self.path))}{kept}"
 
     @functools.cached_property
     def config(self) -> RunConfig:
@@ -159,7 +160,7 @@ class Run:
             if error.errno not in (errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EINVAL):
                 raise
         try:
-            for path in self.path.iterdir():
+            for path in (*self.path.iterdir(), *self.path.glob(f"{STEPS}/*/.*")):
                 if is_leftover(path.name):
                     path.unlink()
             yield

@@ -119,7 +119,7 @@ def _train(
                 saved = event.step
                 if stop and not last:
                     at = f"{event.step:,} of {event.steps:,}"
-                    raise Interrupted(f"Stopped at step {at}. To go on: {run.resume_command}.")
+                    raise Interrupted(f"Stopped at step {at}. To go on: {run.resume_command(keep_every)}.")
         yield event
 
 
@@ -151,6 +151,7 @@ def train(
     require(config is None or isinstance(config, RunConfig), one)
     able = keep_every is None or (is_int(keep_every) and keep_every >= 1)
     require(able, f"keep_every is {keep_every!r}, but must be a whole number of steps.")
+    require(callable(tell), f"tell is {tell!r}, but must be a function, such as print.")
     require(keep_every is None or out is not None, "keep_every needs out, the directory of the run that keeps them.")
     given = {"config": config, "preset": preset}
     said = settings | {name: value for name, value in given.items() if value is not None}

@@ -22,10 +22,10 @@ FEW = 8
 SPACE, ASKED = "space", "asked"
 """Attributes of a study: what it searches, and how many trials it has once the last batch is asked for."""
 HASH, SETTINGS, COST, FAILED, AGAIN = "hash", "settings", "cost", "failed", "again"
+"""Attributes of a trial: its run, and all of its settings; what it cost in whole runs; why it failed; and the number of
+the trial that it takes the place of."""
 MATCH, NEAR = "match", "near"
-"""Shares of test inputs answered exactly, and nearly."""
-"""Attributes of a trial: its run, and all of its settings; what it cost in whole runs, its test accuracy, why it
-failed; and the number of the trial that it takes the place of."""
+"""Two more: the shares of test inputs that it answers exactly, and nearly."""
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ def activations(encoder: Encoder, features: Tensor, hooks: Mapping[str, Hook]) -
     seen: dict[str, Tensor] = {}
 
     def note(name: str, value: Tensor) -> Tensor:
-        seen[name] = hooks[name](value) if name in hooks else value
+        seen[name] = hooks[name](value.clone()) if name in hooks else value  # which may write into what it is given
         same = isinstance(seen[name], Tensor) and seen[name].shape == value.shape
         require(same, f"The hook of {name} must give a tensor of its shape, {tuple(value.shape)}.")
         return seen[name]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
-from auxmod.checked import is_int, shown
+from auxmod.checked import is_int, number, shown
 from auxmod.config import TAUS, Distribution, Fill, check_asks
 from auxmod.errors import require
 from auxmod.learning.memory import free_bytes
@@ -31,7 +31,7 @@ def evaluate(
     distribution: Distribution = "uniform",
     fill: Fill = "zero",
     rows: Tensor | None = None,
-    taus: Sequence[float] = TAUS,
+    taus: Iterable[float] = TAUS,
     asks: int = 1,
 ) -> list[dict[str, Any]]:
     """Each member's figures on ``samples`` inputs; ``forward`` maps x (E, B, N) to outputs (E, B, ·).
@@ -42,8 +42,10 @@ def evaluate(
     require(is_int(samples) and samples >= 1, f"--samples is {samples!r}, but must be a whole number, 1 or more.")
     for name, value, known in (("distribution", distribution, get_args(Distribution)), ("fill", fill, get_args(Fill))):
         require(value in known, f"--{name} is {value!r}; choose one of {', '.join(known)}.")
-    require(isinstance(taus, list | tuple), f"--tau is {taus!r}, but must be a list of tolerances.")
-    wide = [tau for tau in taus if not 0 < tau <= 0.5]
+    tolerances = [number(tau) for tau in taus] if isinstance(taus, Iterable) else [None]
+    require(None not in tolerances, f"--tau is {taus!r}, but must be a list of tolerances.")
+    known = tuple(tau for tau in tolerances if tau is not None)
+    wide = [tau for tau in known if not 0 < tau <= 0.5]
     require(not wide, f"--tau is {shown(wide)}, but tolerances lie in (0, 0.5] of the circle.")
     require(
         fill == "zero" or distribution == "sparse",
@@ -53,7 +55,7 @@ def evaluate(
     about: dict[str, Any] = {"seed": sampling.TEST_SEED, "stream": stream, "n": objective.n, "device": device}
 
     def measured() -> list[dict[str, Any]]:
-        tally = metrics.Tally.empty(objective.q, objective.n, tuple(taus))
+        tally = metrics.Tally.empty(objective.q, objective.n, known)
         for start, count in chunks(samples, at_once):
             at = about | {"start": start, "count": count}
             drawn = {q: sampling.inputs(distribution, fill, q=q, **at) for q in set(qs) if rows is None}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +38,14 @@ class TrainedModel(nn.Module):
         self.eval()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Inputs (B, N), a tensor of whole numbers in 0..q−1 → outputs (B, ·): logits, or a point for each modulus."""
+        """Inputs (B, N), a tensor of whole numbers in 0..q−1 → outputs (B, ·): logits, or a point for each modulus.
+
+        Whether they lie in 0..q−1 is not looked at here, but where numbers are given to the other methods.
+        """
         n = self.config.problem.n
         whole = isinstance(x, Tensor) and not (x.is_floating_point() or x.is_complex())
         sentence = f"The model takes a tensor of whole numbers, {n} a row; `predict` takes what numpy reads."
         require(whole and x.dim() == 2 and x.shape[1] == n, sentence)
-        inside = bool(((x >= 0) & (x < self.config.problem.q)).all())
-        require(inside, f"The inputs must lie in 0..{self.config.problem.q - 1}.")
         rate = self.config.model.dropout
         if not (self.training and rate):
             return self._outputs(x[None])[0]
@@ -68,8 +69,8 @@ class TrainedModel(nn.Module):
     def activations(self, x: Any, hooks: Mapping[str, Hook] | None = None) -> dict[str, Tensor]:
         """What is computed on the way for rows x (N,) or (B, N), under TransformerLens's names where it has one.
 
-        ``hooks`` change it: a function by a name below is given that value, and what it makes of it goes on in its
-        place, as to take a head away, or to put in what another input had there.
+        ``hooks`` change it: a function by a name below (but the last) is given that value, and what it makes of it goes
+        on in its place, as to take a head away, or to put in what another input had there.
 
         T is N, or with `cls` pooling N + 1; L is a block's number; with post-norm the stream is that after each norm.
 
@@ -125,7 +126,7 @@ class TrainedModel(nn.Module):
         x: Any = None,
         distribution: Distribution | None = None,
         fill: Fill | None = None,
-        taus: Sequence[float] = TAUS,
+        taus: Iterable[float] = TAUS,
         asks: int = 1,
     ) -> dict[str, Any]:
         """Match and τ-accuracy with their chance levels, and accuracy by wraps and by zeros.

@@ -36,7 +36,7 @@ def check_rows(x: Any, problem: Problem) -> Rows:
     require(
         outside.size == 0, f"The inputs must lie in 0..{problem.q - 1}; found {outside[0] if outside.size else ''}."
     )
-    return rows.astype(np.int64, copy=False)
+    return rows.astype(np.int64)
 
 
 def given_rows(data: Sequence[Any] | None, configs: Sequence[RunConfig]) -> list[Rows | None]:
@@ -46,7 +46,8 @@ def given_rows(data: Sequence[Any] | None, configs: Sequence[RunConfig]) -> list
     """
     checked: dict[tuple[int, int], Rows] = {}
     found: list[Rows | None] = []
-    for config, given in zip(configs, data or [None] * len(configs), strict=True):
+    every = [None] * len(configs) if data is None else list(data)  # all of them kept, so that no two have one id
+    for config, given in zip(configs, every, strict=True):
         samples, path = config.training.samples, config.training.data
         require(given is not None or not path, f"The run trains on the rows of {path}: give them as data.")
         if given is None:

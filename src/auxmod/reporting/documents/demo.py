@@ -20,7 +20,7 @@ def headline(place: Path) -> str:
 
 
 def fewer(place: Path) -> str:
-    """The demo's sum by the number of distinct samples, at equal steps."""
+    """The demo's sum by the number of samples, at equal steps; and by steps, from equal samples."""
     return _item("fewer", place)
 
 

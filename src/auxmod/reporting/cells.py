@@ -61,7 +61,7 @@ SHAPES = {
     "headline": Shape("Match accuracy (%) of the demo: angular embedding, a small encoder", ("n", "q", "samples")),
     "fewer": Shape(
         "Match accuracy (%) of the demo by how many samples it has, and how often it sees them",
-        ("n", "q", "samples", "epochs"),
+        ("n", "q", "samples", "epochs", "steps"),
     ),
     "beyond": Shape(
         "Past the paper: accuracy (%) at equal samples and steps, each method at its best",

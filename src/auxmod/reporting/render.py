@@ -16,7 +16,7 @@ Format = Literal["text", "markdown", "latex", "csv", "json"]
 HEADS = {"n": "N", "tau": "τ"}
 ORDER = (
     "item", "preset", "embedding", "n", "q", "samples", "method", "metric", "tau", "asks", "statistic", "k", "r",
-    "norm", "bias", "init", "dropout", "pooling", "final_norm", "clip", "changed", "setup", "epochs", "paper",
+    "norm", "bias", "init", "dropout", "pooling", "final_norm", "clip", "changed", "setup", "epochs", "steps", "paper",
     "mean", "std", "count", "failed", "chance", "difference",
 )  # fmt: skip
 """The columns of a CSV file."""

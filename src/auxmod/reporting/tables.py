@@ -144,7 +144,7 @@ def _case(run: RunConfig) -> tuple[str, tuple[int, int], int]:
 def _facts(item: str, want: Wanted) -> Facts:
     """What names a cell, and what else its row is named by; a configuration, by all its switches."""
     names = (*(recipes.SWITCHES if item in CONFIGURATIONS else ()), *SHAPES[item].down)
-    own = flatten(want.run) | {"setup": want.preset}
+    own = flatten(want.run) | {"setup": want.preset, "steps": want.run.training.steps}
     if "changed" in names:
         own["changed"] = _departure(want.run)
     return want.facts | {name: own[name] for name in names if name in own}

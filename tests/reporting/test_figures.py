@@ -202,3 +202,23 @@ def test_bad_input_is_one_sentence(drawn, tmp_path: Path, monkeypatch) -> None:
         by_item.draw("configs", "paper", {})
     with pytest.raises(UserError, match=r"pip install 'auxmod\[plot\]'"):
         looks.check_name(tmp_path / "gap.png")
+
+
+def test_samples_at_equal_steps_and_steps_from_equal_samples() -> None:
+    rows = [
+        made_up.row(run, match=run.training.steps / 4_000 if run.method.method == "aux" else 0.1)
+        for run in recipes.cells("fewer")
+        if run.method.method != "auto"
+    ]
+    left, right = by_item.draw("fewer", "demo", results.index(rows)).axes
+    assert [label.get_text() for label in left.get_xticklabels()][0] == "250\n×1000"
+    assert [label.get_text() for label in right.get_xticklabels()] == [
+        "200\n×5",
+        "400\n×10",
+        "1,000\n×25",
+        "2,000\n×50",
+        "4,000\n×100",
+    ]
+    assert [container.get_label() for container in left.containers] == ["auto not run (10 of 10)", "aux", "sparse"]
+    aux = right.containers[0].lines[0]
+    assert aux.get_ydata().tolist() == [5.0, 10.0, 25.0, 50.0, 100.0]

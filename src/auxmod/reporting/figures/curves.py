@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from auxmod.config import RunConfig
 from auxmod.experiments import recipes
-from auxmod.experiments.wants import Facts
 from auxmod.reporting import results, tables
 from auxmod.reporting.cells import Cell, by_facts
 from auxmod.reporting.figures.looks import CHANCE, COLOURS, FAINT, INK, TITLE, blank, clean, gaps, legend_below
@@ -124,15 +123,9 @@ def fewer_figure(stored: results.Index) -> Figure:
     run = next(recipes.fewer()).run
     cells = tables.build("fewer", "demo", stored).cells
     equal = [cell for cell in cells if cell.facts["samples"] * cell.facts["epochs"] == recipes.VISITS]
-    _against(
-        left, equal, lambda facts: facts["samples"], lambda facts: f"{amount(facts['samples'])}\n×{facts['epochs']}"
-    )
-    held = [cell for cell in cells if cell.facts["samples"] == recipes.HELD]
-
-    def steps(facts: Facts) -> int:
-        return int(facts["samples"] // run.training.batch * facts["epochs"])
-
-    _against(right, held, steps, lambda facts: f"{steps(facts):,}\n×{facts['epochs']}")
+    _against(left, equal, "samples", amount)
+    held = [cell for cell in cells if cell.facts["samples"] == recipes.HELD and cell.facts["method"] != "auto"]
+    _against(right, held, "steps", "{:,}".format)
     left.set_title(f"equal compute, {run.training.steps:,} steps", **TITLE)
     right.set_title(f"equal data, {recipes.HELD:,} samples", **TITLE)
     left.set(xlabel="distinct samples, and how often each is seen", ylabel="match accuracy (%)")
@@ -140,19 +133,21 @@ def fewer_figure(stored: results.Index) -> Figure:
     for axes in (left, right):
         axes.axhline(results.chance(run), zorder=0, **CHANCE)
         clean(axes)
-    right.legend(frameon=False, labelcolor=INK)
+    legend_below(figure, left.get_legend_handles_labels()[0])
     return figure
 
 
-def _against(axes: Axes, cells: Sequence[Cell], place: Callable[[Facts], int], word: Callable[[Facts], str]) -> None:
+def _against(axes: Axes, cells: Sequence[Cell], fact: str, word: Callable[[int], str]) -> None:
     """Each method's figures over seeds, along a scale on which equal ratios are as far apart."""
-    for (variant,), own in by_facts(cells, ["method"]).items():
+    for (variant,), group in by_facts(cells, ["method"]).items():
+        own = sorted(group, key=lambda cell: int(cell.facts[fact]))
         ours = [math.nan if cell.ours is None else cell.ours for cell in own]
         missing = gaps(sum(map(math.isnan, ours)), 0, len(own))
         look: dict[str, Any] = {"color": COLOURS[variant], "marker": "o", "markersize": 4, "capsize": 2}
-        spread, at = [cell.std or 0.0 for cell in own], [place(cell.facts) for cell in own]
+        spread, at = [cell.std or 0.0 for cell in own], [cell.facts[fact] for cell in own]
         axes.errorbar(at, ours, spread, label=f"{variant} {missing}".strip(), **look)
-        axes.set(xscale="log", xticks=at, xticklabels=[word(cell.facts) for cell in own], ylim=(0, 102))
+        words = [f"{word(cell.facts[fact])}\n×{cell.facts['epochs']}" for cell in own]
+        axes.set(xscale="log", xticks=at, xticklabels=words, ylim=(0, 102))
 
 
 # ---- the picture at the top of the README -----------------------------------------------------------------

@@ -211,7 +211,7 @@ def test_samples_at_equal_steps_and_steps_from_equal_samples() -> None:
         if run.method.method != "auto"
     ]
     left, right = by_item.draw("fewer", "demo", results.index(rows)).axes
-    assert [label.get_text() for label in left.get_xticklabels()][0] == "250\n×1000"
+    assert left.get_xticklabels()[0].get_text() == "250\n×1000"
     assert [label.get_text() for label in right.get_xticklabels()] == [
         "200\n×5",
         "400\n×10",

@@ -56,22 +56,38 @@ def initial_weights(place: Path) -> str:
         model = config["model"]
         return f"{model['init']}, the embedding {model['lift']:g}" if "lift" in model else str(model["init"])
 
-    return _small_encoder(place / "lift.jsonl", "init", start)
+    return _small_encoder(read_lines(place / "lift.jsonl"), "init", start)
 
 
 def tails(place: Path) -> str:
     """`auto` with a small encoder, by how much rare sums may weigh."""
-    return _small_encoder(place / "tails.jsonl", "`--tails`", lambda config: f"{config['method'].get('tails', 1):g}")
+    rows = read_lines(place / "tails.jsonl")
+    return _small_encoder(rows, "`--tails`", lambda config: f"{config['method'].get('tails', 1):g}")
 
 
 def inputs(place: Path) -> str:
     """`auto` with a small encoder, by which inputs it trains on."""
-    return _small_encoder(place / "inputs.jsonl", "inputs", lambda config: str(config["method"]["distribution"]))
+    rows = read_lines(place / "inputs.jsonl")
+    return _small_encoder(rows, "inputs", lambda config: str(config["method"]["distribution"]))
 
 
-def _small_encoder(path: Path, head: str, named: Callable[[dict[str, Any]], str]) -> str:
+def by_heart(place: Path) -> str:
+    """Methods with few samples, by what trains them."""
+
+    def trained(config: dict[str, Any]) -> str:
+        training = config["training"]
+        return f"{config['method']['method']}, {training.get('optimiser', 'adamw')}, lr {training['lr']:g}"
+
+    few = read_lines(place / "few.jsonl")
+    samples = few[0]["config"]["training"]["samples"]
+    others = [row for row in read_lines(place / "fewer.jsonl") if row["config"]["training"]["samples"] == samples]
+    rows = [row for row in others if row["config"]["method"]["method"] != "sparse"] + few
+    return _small_encoder(rows, f"from {samples} samples", trained)
+
+
+def _small_encoder(rows: Sequence[dict[str, Any]], head: str, named: Callable[[dict[str, Any]], str]) -> str:
     """Runs that differ in one thing, over seeds."""
-    found = grouped(read_lines(path), lambda row: named(row["config"]))
+    found = grouped(rows, lambda row: named(row["config"]))
     body = []
     for name, rows in found.items():
         shares = [[row["scores"]["match"] for row in rows]]

@@ -62,6 +62,7 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
     ("docs/research.md", "make pages: tails of a small encoder", demo.tails),
     ("docs/research.md", "make pages: initial weights", demo.initial_weights),
     ("docs/research.md", "make pages: sparse inputs", demo.inputs),
+    ("docs/research.md", "make pages: few samples", demo.by_heart),
     ("docs/research.md", "make pages: trials", past_the_paper.trials),
 ]
 """Every block made from results/: its file, what its marker says, and what makes it."""

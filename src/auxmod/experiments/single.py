@@ -100,14 +100,7 @@ def _train(
     for event in ensemble.fit():
         if isinstance(event, Finished):
             record()
-            if event.dead[0] is not None:
-                kept = f"the checkpoint of step {saved:,} is kept in {run.path}"
-                step = event.dead[0] + 1
-                error = DivergedError(divergence(step, kept if saved else "no checkpoint had been written yet"))
-                error.step = step
-                run.finish({"failed": str(error)})
-                raise error
-            run.finish(event.scores[0] or {})
+            _finish(run, event, saved)
         else:
             run.log(curve_point(event, 0))
             if keep_every and event.dead[0] is None and event.step // keep_every > last_kept // keep_every:
@@ -121,6 +114,17 @@ def _train(
                     at = f"{event.step:,} of {event.steps:,}"
                     raise Interrupted(f"Stopped at step {at}. To go on: {run.resume_command(keep_every)}.")
         yield event
+
+
+def _finish(run: Run, event: Finished, saved: int) -> None:
+    """Write the figures; of a run that came to nothing, why there are none and what is left of it."""
+    if event.dead[0] is None:
+        return run.finish(event.scores[0] or {})
+    kept = f"the checkpoint of step {saved:,} is kept in {run.path}" if saved else "no checkpoint had been written yet"
+    error = DivergedError(divergence(event.dead[0] + 1, kept))
+    error.step = event.dead[0] + 1
+    run.finish({"failed": str(error)})
+    raise error
 
 
 def _begun(earlier: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@
     model.predict([3, 14, 15, 9, 26, 5, 27, 18, 28, 4, 19, 2, 30, 11, 21, 23])
     model.save_pretrained("my-model")
     auxmod.load("my-model").evaluate(distribution="sparse")
+    cells = auxmod.sweep(preset="demo", method="aux", k=[3, 4, 5], r=0.4, seed=range(3))  # nine, trained together
 
 A run is described by a `RunConfig`, which `build` makes from flat settings. torch is imported on first use.
 """
@@ -16,11 +17,12 @@ from auxmod.config import RunConfig
 from auxmod.errors import UserError
 
 if TYPE_CHECKING:
+    from auxmod.experiments.many import Cell, sweep
     from auxmod.experiments.single import train
     from auxmod.learning.trained import TrainedModel, load
 
 __version__ = "0.1.0"
-__all__ = ["RunConfig", "TrainedModel", "UserError", "build", "load", "train"]
+__all__ = ["Cell", "RunConfig", "TrainedModel", "UserError", "build", "load", "sweep", "train"]
 
 
 def build(preset: str | None = None, **settings: Any) -> RunConfig:
@@ -43,6 +45,10 @@ def __getattr__(name: str) -> Any:
         from auxmod.experiments import single
 
         return single.train
+    if name in ("Cell", "sweep"):
+        from auxmod.experiments import many
+
+        return getattr(many, name)
     if name in ("TrainedModel", "load"):
         from auxmod.learning import trained
 

@@ -22,6 +22,8 @@ STATE, METRICS, RESULT, PROVENANCE = "state.safetensors", "metrics.jsonl", "resu
 """What a run has beside its model: what it needs to go on, its curve, its figures, and on what it was made."""
 STEPS = "steps"
 """A directory of models as they were on the way, each in one named by its step."""
+MODELS = ".models"
+"""What the directory of a results file's models has behind that file's name."""
 SUM = "sum"
 """Where a JSON object keeps the checksum of the rest of it."""
 

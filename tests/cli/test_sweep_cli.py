@@ -65,6 +65,28 @@ def lines(results: Path) -> int:
     return results.read_bytes().count(b"\n") if results.exists() else 0
 
 
+def test_models_are_kept_where_that_is_asked_and_can_be_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results, models = tmp_path / "r.jsonl", tmp_path / "r.jsonl.models"
+
+    def said(*words: str) -> str:
+        capsys.readouterr()
+        assert main(list(words)) == 0
+        return capsys.readouterr().out
+
+    command = ["sweep", *flags(k="3:4", samples="100"), "--results", str(results), "--quiet"]
+    said(*command)
+    assert os.listdir(tmp_path) == ["r.jsonl"]
+    assert json.loads(said(*command, "--keep-every", "10", "--dry-run", "--json"))["left"] == 2
+    assert f"each under its hash: {models}" in said(*command, "--keep-every", "10")
+    first, second = by_hash(results)
+    assert sorted(os.listdir(models)) == sorted([first, second])
+    assert sorted(os.listdir(models / first / "steps")) == ["10", "20", "30"]
+    assert json.loads(said("eval", str(models / first), "--samples", "200", "--json"))["samples"] == 200
+    assert json.loads(said(*command, "--keep-models", "--json"))["models"] == str(models)
+
+
 # -- killed, interrupted, side by side ------------------------------------------------------------------------
 
 

@@ -13,13 +13,14 @@ import torch
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
-from auxmod.experiments import ensembles, packing, saving, sweep
+from auxmod.experiments import catalogue, ensembles, packing, saving, sweep
 from auxmod.experiments.ensembles import Ended, Notice, Started, train_ensemble
 from auxmod.experiments.packing import HEADROOM, MOST_MEMBERS, forecast, plan
 from auxmod.experiments.resolving import resolved
-from auxmod.experiments.results_file import read_results, result_row
+from auxmod.experiments.results_file import models_of, read_results, result_row
 from auxmod.experiments.single import Interrupted, create_run, train_run
 from auxmod.experiments.sweep import Event, Standing, run_sweep
+from auxmod.files import CONFIG, MODEL
 from auxmod.learning import engine
 from auxmod.learning.cost import member_bytes, work
 from auxmod.learning.engine import Progress, shape_of
@@ -119,6 +120,37 @@ def test_killed_after_any_events_it_goes_on_to_the_same_file(
     finish(CELLS, results, checkpoint_every=every)
     assert by_hash(results) == undisturbed
     assert os.listdir(tmp_path) == ["r.jsonl"]
+
+
+def files_below(place: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(place)): path.read_bytes() for path in place.rglob("*") if path.is_file()}
+
+
+@pytest.mark.usefixtures("eager_saving")
+@pytest.mark.parametrize("moments", [(2,), (9, 4), (24, 1)])
+def test_killed_after_any_events_it_goes_on_to_the_same_models(tmp_path: Path, moments: tuple[int, ...]) -> None:
+    cells, options = CELLS[:4], {"keep_models": True, "keep_every": 7}
+    finish(cells, tmp_path / "whole.jsonl", **options)
+    results = tmp_path / "r.jsonl"
+    for events in moments:
+        running = run_sweep(cells, results, CPU, checkpoint_every=5, **options)
+        list(itertools.islice(running, events))
+        running.close()  # nothing more is written: as good as a kill
+    if models_of(results).exists():  # but for what was being written
+        (models_of(results) / cells[0].hash / ".model.safetensors.0a1b2c3d").write_bytes(b"half")
+    finish(cells, results, **options)
+    made = files_below(models_of(results))
+    assert made == files_below(models_of(tmp_path / "whole.jsonl"))
+    places = [run.hash + way for run in cells for way in ("", "/steps/7", "/steps/14")]
+    assert sorted(made) == sorted(f"{place}/{name}" for place in places for name in (CONFIG, MODEL))
+
+
+def test_models_are_kept_of_those_that_ended_and_are_no_runs_of_a_store(tmp_path: Path) -> None:
+    results, cells = tmp_path / "r.jsonl", [tiny(seed=0), tiny(seed=1, lr=1e30)]
+    finish(cells, results, keep_models=True)
+    assert os.listdir(models_of(results)) == [cells[0].hash]
+    assert catalogue.places(tmp_path) == [results]
+    assert catalogue.places(models_of(results)) == [models_of(results) / cells[0].hash]
 
 
 @pytest.mark.usefixtures("eager_saving")

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from auxmod.checked import flag
 from auxmod.cli.display import console, mapping, print_json, table
 from auxmod.cli.options import (
     RUN,
     SWITCH,
+    WHOLE,
     CheckpointEvery,
     ConfigFile,
     Device,
@@ -30,16 +30,18 @@ from auxmod.cli.options import (
 from auxmod.cli.train import say_seen
 from auxmod.cli.watch import Watch, duration, stop_when_asked
 from auxmod.config import RunConfig
-from auxmod.errors import UserError, require
+from auxmod.errors import require
 from auxmod.experiments.catalogue import NEAR_FIGURE
 from auxmod.experiments.choosing import by_near
 from auxmod.experiments.ranges import expand_all, read_tables
-from auxmod.experiments.results_file import Results, rows_of
+from auxmod.experiments.results_file import Results, models_of, rows_of
 from auxmod.experiments.track import track_rows, tracker
 
 PACKED = 40
 """Ensembles that are told one by one."""
 DEFAULT_RESULTS = Path("runs/sweep.jsonl")
+_KEEP_MODELS = "Keep each cell's model, in the directory <results>.models, under the run's hash."
+_KEEP_EVERY = "Keep it each so many steps too (at the next point of the curve), in steps/<step> below that."
 ResultsFile = Annotated[Path, Parameter(help="Where the results go, one JSON line a cell.", group=RUN)]
 Cluster = Annotated[
     str | None,
@@ -51,6 +53,14 @@ Shared = Annotated[
 DryRun = Annotated[
     bool, SWITCH, Parameter(help="Print what would run, how it is packed, and what it needs; train nothing.", group=RUN)
 ]
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """Whether each cell's model is kept, and each how many steps as it is on its way."""
+
+    models: bool = False
+    every: int | None = None
 
 
 @dataclass(kw_only=True)
@@ -73,6 +83,7 @@ class Common:
         cluster: str | None = None,
         shared: Path | None = None,
         track: str | None = None,
+        keep: Keeping | None = None,
     ) -> list[dict[str, Any]]:
         """Train what is missing of the runs before the user's eyes; the rows of all of them, in order.
 
@@ -80,12 +91,13 @@ class Common:
         """
         self.check(cluster, shared)
         tracked = tracker(track, self.results.parent) if track else None
-        if left := self.left(configs):
+        keep = keep or Keeping()
+        if left := self.left(configs, keep):
             say_seen(left)
             from auxmod.experiments.ensembles import Ended
 
             with stop_when_asked() as stopping, Watch(self.quiet) as watch:
-                for event in self._events(configs, stopping, cluster, shared):
+                for event in self._events(configs, stopping, cluster, shared, keep):
                     watch.see(event)
                     if tracked and isinstance(event, Ended):
                         track_rows(tracked, event.rows)
@@ -98,15 +110,21 @@ class Common:
         alone = "--shared is where the workers of a --cluster save: give --cluster too."
         require(bool(cluster) or shared is None, alone)
 
-    def left(self, configs: Sequence[RunConfig]) -> list[RunConfig]:
+    def left(self, configs: Sequence[RunConfig], keep: Keeping) -> list[RunConfig]:
         """The runs that are still to be trained."""
-        book = Results(self.results)
+        book = Results(self.results, models_of(self.results) if keep.models else None)
         book.refresh()
-        finished = book.scored if self.retry_failed else book.scored | book.failures.keys()
+        failed = [] if self.retry_failed else filter(book.failed, book.failures)
+        finished = {*filter(book.done, book.scored), *failed}
         return [config for config in configs if config.hash not in finished]
 
     def _events(
-        self, configs: Sequence[RunConfig], stopping: Callable[[], bool], cluster: str | None, shared: Path | None
+        self,
+        configs: Sequence[RunConfig],
+        stopping: Callable[[], bool],
+        cluster: str | None,
+        shared: Path | None,
+        keep: Keeping,
     ) -> Iterator[Any]:
         """The sweep itself, here or on a cluster."""
         options: dict[str, Any] = {"checkpoint_every": self.checkpoint_every, "retry_failed": self.retry_failed}
@@ -118,6 +136,7 @@ class Common:
         from auxmod.experiments.sweep import run_sweep
         from auxmod.learning.precision import resolve_device
 
+        options |= {"keep_models": keep.models, "keep_every": keep.every}
         return run_sweep(configs, self.results, resolve_device(self.device), **options)
 
 
@@ -135,6 +154,8 @@ def sweep(
     cluster: Cluster = None,
     shared: Shared = None,
     track: Track = None,
+    keep_models: Annotated[bool, SWITCH, Parameter(help=_KEEP_MODELS, group=RUN)] = False,
+    keep_every: Annotated[int | None, WHOLE, Parameter(help=_KEEP_EVERY, group=RUN)] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Train a model for every combination, or cell, of the lists and ranges that the flags give.
@@ -149,47 +170,45 @@ def sweep(
     tables = [over(over(base, cell), said) for cell in (read_tables(from_) if from_ else [{}])]
     configs = runs_of(expand_all(tables), common.preset)
     common.check(cluster, shared)
+    require(keep_every is None or keep_every >= 1, f"--keep-every is {keep_every}, but must be 1 step or more.")
+    keep = Keeping(keep_models or keep_every is not None, keep_every)
+    require(not (keep.models and cluster), "A --cluster keeps no models: leave out --keep-models and --keep-every.")
     if dry_run:
         require(not cluster, "--dry-run plans for a device of this machine: leave out --cluster.")
-        return _describe(configs, common)
-    rows = common.run(configs, cluster=cluster, shared=shared, track=track)
+        return _describe(configs, common, keep)
+    rows = common.run(configs, cluster=cluster, shared=shared, track=track, keep=keep)
     failed = [row for row in rows if "failed" in row]
+    models = str(models_of(common.results)) if keep.models else None
     if common.json:
-        print_json({"results": str(common.results), "cells": len(rows), "failed": len(failed), "rows": rows})
+        places = {"results": str(common.results), **({"models": models} if models else {})}
+        print_json(places | {"cells": len(rows), "failed": len(failed), "rows": rows})
     else:
         best = NEAR_FIGURE if by_near(config.problem.q for config in configs) else "match"
         shown = f"auxmod runs list {shlex.quote(str(common.results))} --sort {best}"
         told = f"{len(rows) - len(failed)} of {len(rows)} cells are done: {shown}"
         console().print(told, markup=False, soft_wrap=True)
+        if models:
+            console().print(f"Their models, each under its hash: {models}", markup=False, soft_wrap=True)
     if failed:
         raise RuntimeError(f"{len(failed)} of {len(rows)} cells failed: --retry-failed tries them again.")
 
 
 def runs_of(cells: Sequence[Mapping[str, Any]], preset: str | None) -> list[RunConfig]:
-    """The runs that cells of settings describe, each once; a cell that is none is named."""
-    from auxmod.experiments.resolving import resolved
+    """The runs that cells of settings describe, each once."""
+    from auxmod.experiments.resolving import resolved_all
 
-    configs = {}
-    for cell in cells:
-        try:
-            config = resolved(cell, preset)
-        except UserError as error:
-            differing = [name for name, value in cell.items() if any(each.get(name) != value for each in cells)]
-            where = " ".join(f"{flag(name)} {cell[name]}" for name in differing)
-            raise UserError(f"{error} (in the cell {where})" if where else str(error)) from None
-        configs[config.hash] = config
-    return list(configs.values())
+    return list({config.hash: config for config in resolved_all(cells, preset)}.values())
 
 
 # -- what it would do -----------------------------------------------------------------------------------------
 
 
-def _describe(configs: Sequence[RunConfig], common: Common) -> None:
+def _describe(configs: Sequence[RunConfig], common: Common, keep: Keeping) -> None:
     from auxmod.experiments.packing import forecast, plan
     from auxmod.learning.precision import resolve_device
 
     chosen = resolve_device(common.device)
-    left = common.left(configs)
+    left = common.left(configs, keep)
     ensembles = forecast(plan(left, chosen), chosen)
     seconds = sum(row["seconds"] for row in ensembles)
     flops, most = sum(row["flops"] for row in ensembles), max((row["bytes"] for row in ensembles), default=0)

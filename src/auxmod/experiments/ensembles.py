@@ -19,7 +19,7 @@ from auxmod.experiments.resolving import load_data
 from auxmod.experiments.results_file import result_row
 from auxmod.experiments.saving import Saver, read
 from auxmod.experiments.single import Interrupted, device_name, divergence
-from auxmod.learning.checkpoint import load_state
+from auxmod.learning.checkpoint import OnTheWay, load_state, save_models
 from auxmod.learning.engine import Ensemble, Finished, Progress
 from auxmod.learning.memory import check_fits, clean_up
 from auxmod.learning.precision import resolve_precision
@@ -67,6 +67,8 @@ def train_ensemble(
     near: bool = False,
     state: Path | None = None,
     checkpoint_every: int = 1000,
+    models: Path | None = None,
+    keep_every: int | None = None,
     stopping: Callable[[], bool] = lambda: False,
 ) -> Iterator[Started | Progress | Rung | Ended | Notice]:
     """Train runs of one shape together; the last event has the rows of those that were not pruned.
@@ -78,6 +80,9 @@ def train_ensemble(
     ``state`` is the file where it is saved: each ``checkpoint_every`` steps, though never for more than a hundredth of
     the time, and when ``stopping()`` says so. What is there already is gone on from, where ``configs`` are the runs
     left of it.
+
+    ``models`` is a directory in which each run's model is kept at its end, under its hash; and, each ``keep_every``
+    steps, as it is on its way.
     """
     began, steps = time.monotonic(), configs[0].training.steps
     race, ensemble = Race.of(configs), None
@@ -88,6 +93,7 @@ def train_ensemble(
             yield Notice(f"A saved ensemble cannot be gone on with, and starts over. {error}")
     ensemble = ensemble or _made(configs, device)
     before, saver = race.seconds - began, Saver(state, checkpoint_every, stopping)
+    kept = OnTheWay(lambda run: Path(models or "", run.hash), keep_every if models else None, race.step)
     yield Started(list(configs), race.step, steps)
     while True:
         riding = ensemble.configs
@@ -96,8 +102,11 @@ def train_ensemble(
             race.see(riding, event)
             race.seconds = before + time.monotonic()
             if isinstance(event, Finished):
+                if models:
+                    save_models(ensemble, event.dead, kept.place)
                 yield Ended(_rows(ensemble, race, configs, event))
                 return
+            kept.see(ensemble, event)
             at_rung = race.due(event, rungs, steps)
             stop = not at_rung and saver.stops(ensemble, race, event.step) and event.step < steps
             yield event

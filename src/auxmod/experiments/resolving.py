@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from auxmod.checked import flag
 from auxmod.config import Problem, RunConfig
-from auxmod.errors import require
+from auxmod.errors import UserError, require
 from auxmod.experiments.presets import with_preset
 from auxmod.experiments.run_directory import Run
 from auxmod.files import MODEL, STATE, sha256
@@ -33,6 +34,19 @@ def resolved(settings: Mapping[str, Any], preset: str | None = None) -> RunConfi
         problem = Problem(**{name: filled[name] for name in ("n", "q") if name in filled})
         filled |= _named(data, problem)
     return build(**filled)
+
+
+def resolved_all(cells: Sequence[Mapping[str, Any]], preset: str | None) -> list[RunConfig]:
+    """The run that each cell of settings describes; a cell that is none is named by what tells it from others."""
+    configs = []
+    for cell in cells:
+        try:
+            configs.append(resolved(cell, preset))
+        except UserError as error:
+            differing = [name for name, value in cell.items() if any(each.get(name) != value for each in cells)]
+            where = " ".join(f"{flag(name)} {cell[name]}" for name in differing)
+            raise UserError(f"{error} (in the cell {where})" if where else str(error)) from None
+    return configs
 
 
 def with_digest(config: RunConfig) -> RunConfig:

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments.trusted import check_row
-from auxmod.files import METRICS, append, is_torn, json_line, named, parse, sealed, unsealed, user_named
+from auxmod.files import METRICS, MODEL, MODELS, append, is_torn, json_line, named, parse, sealed, unsealed, user_named
 
 
 def result_row(
@@ -76,11 +76,16 @@ def _is_json(line: bytes) -> bool:
         return False
 
 
+def models_of(results: Path) -> Path:
+    """The directory beside a results file that has its runs' models, where they are kept: each under its hash."""
+    return results.with_name(results.name + MODELS)
+
+
 class Results:
     """What a results file says of each run, read on from where it was last read."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, models: Path | None = None) -> None:
+        self.path, self.models = path, models
         self.scored: set[str] = set()
         """Runs with figures."""
         self.failures: Counter[str] = Counter()
@@ -94,7 +99,7 @@ class Results:
             return []
         with open(self.path, "rb") as file:
             if self._offset > file.seek(0, os.SEEK_END):  # the file was cut: begin again
-                self.__init__(self.path)  # type: ignore[misc]
+                self.__init__(self.path, self.models)  # type: ignore[misc]
             file.seek(self._offset)
             fresh = file.read()
         *lines, last = fresh.split(b"\n")
@@ -108,6 +113,14 @@ class Results:
             else:
                 self.failures[row["hash"]] += 1
         return rows
+
+    def done(self, run: str) -> bool:
+        """Whether a run has its figures; and its model, where these are kept."""
+        return run in self.scored and (self.models is None or (self.models / run / MODEL).exists())
+
+    def failed(self, run: str) -> int:
+        """How often a run has failed that has no figures."""
+        return 0 if run in self.scored else self.failures[run]
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Add, in a single write, the rows of runs that have no figures yet; returns what was added."""

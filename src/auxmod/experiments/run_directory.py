@@ -22,7 +22,7 @@ import os
 import shlex
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -160,9 +160,7 @@ class Run:
             if error.errno not in (errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EINVAL):
                 raise
         try:
-            for path in (*self.path.iterdir(), *self.path.glob(f"{STEPS}/*/.*")):
-                if is_leftover(path.name):
-                    path.unlink()
+            take_away((*self.path.iterdir(), *self.path.glob(f"{STEPS}/*/.*")))
             yield
         finally:
             os.close(descriptor)
@@ -175,6 +173,13 @@ def _hold(descriptor: int) -> None:
             return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         time.sleep(0.05)
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def take_away(paths: Iterable[Path]) -> None:
+    """Delete those that a kill left half written."""
+    for path in paths:
+        if is_leftover(path.name):
+            path.unlink(missing_ok=True)
 
 
 def is_leftover(name: str) -> bool:

@@ -21,8 +21,8 @@ from auxmod.errors import require
 from auxmod.experiments.origin import provenance
 from auxmod.experiments.resolving import load_data, resolved, resumed, with_digest
 from auxmod.experiments.run_directory import Run
-from auxmod.files import RESULT, STATE, STEPS
-from auxmod.learning.checkpoint import load_state, save_model, save_state
+from auxmod.files import RESULT, STATE
+from auxmod.learning.checkpoint import OnTheWay, load_state, save_model, save_state
 from auxmod.learning.engine import Ensemble, Finished, Progress
 from auxmod.learning.memory import check_fits, clean_up
 from auxmod.learning.precision import resolve_device, resolve_precision
@@ -81,7 +81,8 @@ def _train(
     ensemble = Ensemble([config], device, load_data([config]))
     if resume and (run.path / STATE).exists():
         load_state(run.path / STATE, ensemble)
-    saved = last_kept = int(ensemble.step_number)
+    saved = int(ensemble.step_number)
+    on_the_way = OnTheWay(lambda _: run.path, keep_every, saved)
     run.rewind(saved)
     if "failed" in (run.outcome or {}):
         (run.path / RESULT).unlink()  # it goes on, and has not failed yet
@@ -103,9 +104,7 @@ def _train(
             _finish(run, event, saved)
         else:
             run.log(curve_point(event, 0))
-            if keep_every and event.dead[0] is None and event.step // keep_every > last_kept // keep_every:
-                save_model(run.path / STEPS / str(event.step), ensemble.encoder, 0, config)
-                last_kept = event.step
+            on_the_way.see(ensemble, event)
             stop, last = stopping(), event.step == event.steps
             if event.dead[0] is None and (stop or last or event.step - saved >= checkpoint_every):
                 save()
@@ -153,9 +152,7 @@ def train(
     """
     one = "auxmod.train takes a RunConfig, or settings by name, as in n=16, q=97; a preset is preset='demo'."
     require(config is None or isinstance(config, RunConfig), one)
-    able = keep_every is None or (is_int(keep_every) and keep_every >= 1)
-    require(able, f"keep_every is {keep_every!r}, but must be a whole number of steps.")
-    require(callable(tell), f"tell is {tell!r}, but must be a function, such as print.")
+    check_options(keep_every, tell)
     require(keep_every is None or out is not None, "keep_every needs out, the directory of the run that keeps them.")
     given = {"config": config, "preset": preset}
     said = settings | {name: value for name, value in given.items() if value is not None}
@@ -175,6 +172,13 @@ def train(
         except DivergedError as error:
             raise error if out else DivergedError(divergence(error.step)) from None  # what is kept goes with the run
         return load(place, device)
+
+
+def check_options(keep_every: int | None, tell: object) -> None:
+    """Refuse what Python may say amiss of how training is kept and told."""
+    able = keep_every is None or (is_int(keep_every) and keep_every >= 1)
+    require(able, f"keep_every is {keep_every!r}, but must be a whole number of steps.")
+    require(callable(tell), f"tell is {tell!r}, but must be a function, such as print.")
 
 
 def curve_point(event: Progress, member: int) -> dict[str, Any]:

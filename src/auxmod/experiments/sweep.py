@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from auxmod.config import RunConfig
 from auxmod.experiments import claims
 from auxmod.experiments.ensembles import Ended, Notice, Started, TooLarge, attempted, train_ensemble
 from auxmod.experiments.packing import Shape, check_precisions, plan
-from auxmod.experiments.results_file import Results, locked
+from auxmod.experiments.results_file import Results, locked, models_of
+from auxmod.experiments.run_directory import take_away
 from auxmod.experiments.single import Interrupted
 from auxmod.learning.cost import work
 from auxmod.learning.engine import Progress, shape_of
@@ -59,13 +60,18 @@ def run_sweep(
     stopping: Callable[[], bool] = lambda: False,
     checkpoint_every: int = 1000,
     retry_failed: bool = False,
+    keep_models: bool = False,
+    keep_every: int | None = None,
 ) -> Iterator[Event]:
     """Train every run that the results file has no line of, and append one for each.
 
     Of runs that failed, with ``retry_failed``, each is tried once more. When ``stopping()`` says so, what is in
-    training is saved and :class:`Interrupted` raised; the same call goes on from there.
+    training is saved and :class:`Interrupted` raised; the same call goes on from there. With ``keep_models`` each run's
+    model is kept in `models_of` the file, and one that is not there is trained for that; ``keep_every`` so many steps
+    also those on its way.
     """
-    queue = Queue(configs, results, device, retry_failed)
+    queue = Queue(configs, results, device, retry_failed, keep_models)
+    options: dict[str, Any] = {"checkpoint_every": checkpoint_every, "keep_every": keep_every, "stopping": stopping}
     while True:
         claim, standing = queue.next()
         try:
@@ -75,7 +81,7 @@ def run_sweep(
             if stopping():
                 raise standing.stopped()
             if claim:
-                yield from _attempt(queue, claim, stopping, checkpoint_every)
+                yield from _attempt(queue, claim, options)
                 clean_up(device)
             else:
                 time.sleep(POLL_SECONDS)
@@ -87,10 +93,21 @@ def run_sweep(
 class Queue:
     """The cells of a sweep, and which of them are left."""
 
-    def __init__(self, configs: Sequence[RunConfig], results: Path, device: torch.device, retry_failed: bool) -> None:
+    def __init__(
+        self,
+        configs: Sequence[RunConfig],
+        results: Path,
+        device: torch.device,
+        retry_failed: bool,
+        keep_models: bool = False,
+    ) -> None:
         check_precisions(configs, device)
         self.cells = {config.hash: config for config in configs}
-        self.device, self.results, self.book = device, results, Results(results)
+        self.device, self.results = device, results
+        self.models = models_of(results) if keep_models else None
+        self.book = Results(results, self.models)
+        self.ended: set[str] = set()
+        """Runs that came to an end here, if perhaps to none that gave what they lacked."""
         self.directory = claims.directory_of(results)
         self.limits: dict[Shape, int] = {}
         """The members that were found to fit, for shapes whose plan did not."""
@@ -101,7 +118,7 @@ class Queue:
                 claims.announce(self.directory, {run: config.to_dict() for run, config in self.cells.items()})
 
     def finished(self, run: str) -> bool:
-        return run in self.book.scored or self.book.failures[run] > self.forgiven[run]
+        return self.book.done(run) or self.book.failed(run) > self.forgiven[run] or run in self.ended
 
     def next(self) -> tuple[claims.Claim | None, Standing]:
         """Claim an ensemble: one that was saved, or else the first of a plan of what is left; None where nothing is."""
@@ -122,7 +139,7 @@ class Queue:
 
     def standing(self, left: Cells, free: Cells) -> Standing:
         """How far it is, where these cells are not finished, and these not even in training."""
-        done = len(self.cells.keys() & self.book.scored)
+        done = len((self.cells.keys() & self.book.scored) - left.keys())
         failed, elsewhere = len(self.cells) - len(left) - done, len(left) - len(free)
         return Standing(len(self.cells), done, failed, elsewhere, sum(map(work, free.values())))
 
@@ -133,19 +150,24 @@ class Queue:
     def finish(self, claim: claims.Claim, rows: list[dict[str, Any]]) -> None:
         self.book.refresh()
         self.book.append(row for row in rows if not self.finished(row["hash"]))
+        self.ended |= {row["hash"] for row in rows}
         claim.forget()
 
     def tidy(self) -> None:
         with locked(self.results):
             claims.tidy(self.directory, self.book.scored | set(self.book.failures))
+            if self.models and not claims.held(self.directory):
+                take_away(self.models.rglob(".*"))
 
 
-def _attempt(queue: Queue, claim: claims.Claim, stopping: Callable[[], bool], every: int) -> Iterator[Event]:
+def _attempt(queue: Queue, claim: claims.Claim, options: Mapping[str, Any]) -> Iterator[Event]:
     """Train a claimed ensemble; one too large for the memory is given back, to come again in halves."""
-    configs = [queue.cells[run] for run in claim.members]
-    options: dict[str, Any] = {"state": claim.state, "checkpoint_every": every, "stopping": stopping}
-    device = queue.device
-    for event in attempted(configs, device, lambda: train_ensemble(configs, device, **options), claim.state):
+    configs, device = [queue.cells[run] for run in claim.members], queue.device
+
+    def train() -> Iterator[Any]:
+        return train_ensemble(configs, device, state=claim.state, models=queue.models, **options)
+
+    for event in attempted(configs, device, train, claim.state):
         if isinstance(event, Ended):
             queue.finish(claim, event.rows)
         if isinstance(event, TooLarge):

@@ -8,7 +8,8 @@ models should be equal files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -18,8 +19,8 @@ from torch import Tensor
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
-from auxmod.files import CONFIG, MODEL, sealed, sha256, write_bytes, write_json
-from auxmod.learning.engine import Ensemble, make_encoder
+from auxmod.files import CONFIG, MODEL, STEPS, sealed, sha256, write_bytes, write_json
+from auxmod.learning.engine import Ensemble, Progress, make_encoder
 from auxmod.learning.model import Encoder
 
 LAYOUT = "by-size:"
@@ -38,6 +39,29 @@ def save_model(directory: Path, encoder: Encoder, member: int, config: RunConfig
     _write(directory / MODEL, tensors, config.hash)
 
 
+@dataclass
+class OnTheWay:
+    """Keeps models as they are on their way, each ``every`` steps (at the next event), beside where they end."""
+
+    place: Callable[[RunConfig], Path]
+    """Where a run's model ends."""
+    every: int | None
+    last: int
+    """The step that was last seen."""
+
+    def see(self, ensemble: Ensemble, event: Progress) -> None:
+        if self.every and event.step // self.every > self.last // self.every:
+            save_models(ensemble, event.dead, lambda run: self.place(run) / STEPS / str(event.step))
+        self.last = event.step
+
+
+def save_models(ensemble: Ensemble, dead: Sequence[int | None], place: Callable[[RunConfig], Path]) -> None:
+    """Write the model of each run that lives."""
+    for member, (config, died) in enumerate(zip(ensemble.configs, dead, strict=True)):
+        if died is None:
+            save_model(place(config), ensemble.encoder, member, config)
+
+
 def check_own(directory: Path) -> None:
     """Refuse a directory whose `config.json`, perhaps another program's, is not one to overwrite."""
     if (directory / CONFIG).exists():
@@ -49,7 +73,7 @@ def check_own(directory: Path) -> None:
 
 def load_model(directory: Path, device: torch.device) -> tuple[Encoder, RunConfig]:
     """Read a model back as an ensemble of one."""
-    apart = "Cells of sweep, grid and search keep their figures alone, no model: auxmod train makes a run of one."
+    apart = "A sweep keeps models with --keep-models alone, and grid and search none: auxmod train makes a run of one."
     require(directory.is_dir(), f"{directory} is not a run: there is no such directory. {apart}")
     require((directory / CONFIG).is_file(), f"{directory} is not a run: it has no {CONFIG}.")
     config = RunConfig.read(directory / CONFIG)

@@ -1,0 +1,100 @@
+"""Many runs from Python: settings with their alternatives in, figures and models out. `auxmod.sweep`."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from auxmod.config import RunConfig
+from auxmod.errors import require
+from auxmod.experiments.ranges import expand_all
+from auxmod.experiments.resolving import resolved_all, with_digest
+from auxmod.experiments.results_file import models_of, rows_of
+from auxmod.experiments.single import check_options
+from auxmod.experiments.sweep import Event, run_sweep
+from auxmod.files import MODEL
+from auxmod.learning.precision import resolve_device
+from auxmod.learning.trained import TrainedModel, load
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A run of a sweep, and what came of it."""
+
+    settings: dict[str, Any]
+    """What the sweep was given, with this run's values; empty where it was given runs."""
+    config: RunConfig
+    scores: dict[str, Any] | None
+    """Its figures on test inputs, as `result.json` has them: ``match``, ``chance``, ``tau``, ``by_wraps`` and others;
+    None where it failed."""
+    failed: str | None
+    """Why there are no figures."""
+    curve: list[dict[str, Any]]
+    """Points of the learning curve: ``step``, ``loss``, and ``accuracy`` on held-out inputs."""
+    model: TrainedModel | None
+
+
+def sweep(
+    runs: Sequence[RunConfig] | None = None,
+    *,
+    preset: str | None = None,
+    results: str | Path | None = None,
+    keep_every: int | None = None,
+    retry_failed: bool = False,
+    device: str | torch.device = "auto",
+    tell: Callable[[Event], object] = lambda event: None,
+    **settings: Any,
+) -> list[Cell]:
+    """Train many models, those of one shape together, and return a :class:`Cell` for each, in order.
+
+    Give any settings of :func:`train`, a list wherever a setting takes several values in turn: every combination is a
+    cell, ``k=[4, 5], seed=range(3)`` makes six. Or give runs, any list of them. With ``results``, a file, each cell
+    becomes a line of it, its model is kept in the directory `<results>.models`, under the run's hash, and what is there
+    already is not trained again: so the same call goes on where it was stopped. Each ``keep_every`` steps models are
+    kept on their way too, in `steps/<step>` below that. ``tell`` hears how it goes.
+    """
+    check_options(keep_every, tell)
+    require(keep_every is None or results is not None, "keep_every needs results, the file beside which models lie.")
+    cells, configs = _cells(runs, preset, settings)
+    chosen = resolve_device(device)
+    with contextlib.ExitStack() as stack:
+        place = Path(results or Path(stack.enter_context(tempfile.TemporaryDirectory()), "results.jsonl"))
+        options: dict[str, Any] = {"keep_models": True, "keep_every": keep_every, "retry_failed": retry_failed}
+        for event in run_sweep(configs, place, chosen, **options):
+            tell(event)
+        return [
+            _cell(said, config, row, models_of(place), chosen)
+            for said, config, row in zip(cells, configs, rows_of(configs, place), strict=True)
+        ]
+
+
+def _cells(
+    runs: Sequence[RunConfig] | None, preset: str | None, settings: dict[str, Any]
+) -> tuple[list[dict[str, Any]], list[RunConfig]]:
+    """What each cell was given, and its run."""
+    if runs is None:
+        cells = expand_all([{name: _plain(value) for name, value in settings.items()}])
+        return cells, resolved_all(cells, preset)
+    listed = isinstance(runs, Sequence) and bool(runs) and all(isinstance(run, RunConfig) for run in runs)
+    require(listed, "auxmod.sweep takes a list of RunConfigs, or settings by name, as in k=[4, 5], seed=range(3).")
+    require(not settings and preset is None, "Give RunConfigs, or a preset and settings, not both.")
+    return [{} for _ in runs], [with_digest(run) for run in runs]
+
+
+def _plain(value: Any) -> Any:
+    """Ranges, numpy's arrays and paths, as the lists, numbers and text that a file would have."""
+    if isinstance(value, range | list | tuple):
+        return [_plain(each) for each in value]
+    return str(value) if isinstance(value, Path) else value.tolist() if hasattr(value, "tolist") else value
+
+
+def _cell(said: dict[str, Any], config: RunConfig, row: dict[str, Any], models: Path, device: torch.device) -> Cell:
+    place = models / config.hash
+    model = load(place, device) if (place / MODEL).exists() else None
+    return Cell(said, config, row.get("scores"), row.get("failed"), row.get("curve", []), model)

@@ -35,7 +35,17 @@ def test_an_item_needs_so_many_runs_at_the_papers_preset(item: str, count: int) 
 
 def test_all_items_have_a_recipe_with_a_line_about_it() -> None:
     paper = {"table1a", "table1b", "table2", "table3", "configs", "grid", "redbox", "curves"}
-    assert set(RECIPES) == paper | {"headline", "fewer", "beyond", "setup", "knobs", "finalists", "longer", "starts"}
+    assert set(RECIPES) == paper | {
+        "headline",
+        "harder",
+        "fewer",
+        "beyond",
+        "setup",
+        "knobs",
+        "finalists",
+        "longer",
+        "starts",
+    }
     assert all(recipe.wants.__doc__ for recipe in RECIPES.values())
 
 
@@ -129,6 +139,16 @@ def test_what_has_its_own_number_of_samples_has_no_other() -> None:
     with pytest.raises(UserError, match="no other number of samples than its own"):
         cells("headline", samples=(500,))
     assert len(cells("headline")) == 9
+
+
+def test_sums_grow_in_terms_and_in_modulus_and_in_nothing_else() -> None:
+    runs, demo = cells("harder"), cells("headline")[0]
+    assert len(runs) == len(set(runs)) == (8 + 4 - 1) * 4 * 3
+    assert {(run.problem.n, run.problem.q) for run in runs if run.problem.q != demo.problem.q} == {
+        (demo.problem.n, q) for q in (11, 97, 257)
+    }
+    assert {(run.training.samples, run.training.steps) for run in runs} == {(50_000, 1_000)}
+    assert set(cells("headline")) < set(runs)
 
 
 def test_samples_vary_at_equal_steps_and_steps_at_equal_samples() -> None:

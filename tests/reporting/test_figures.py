@@ -222,3 +222,20 @@ def test_samples_at_equal_steps_and_steps_from_equal_samples() -> None:
     assert [container.get_label() for container in left.containers] == ["auto not run (10 of 10)", "aux", "sparse"]
     aux = right.containers[0].lines[0]
     assert aux.get_ydata().tolist() == [5.0, 10.0, 25.0, 50.0, 100.0]
+
+
+def test_accuracy_by_terms_and_by_modulus_has_its_chance_beside_it() -> None:
+    rows = [
+        made_up.row(run, match=1 / run.problem.n if run.method.method == "aux" else 0.5)
+        for run in recipes.cells("harder")
+        if run.method.method != "naive"
+    ]
+    left, right = by_item.draw("harder", "demo", results.index(rows)).axes
+    assert [label.get_text() for label in left.get_xticklabels()] == ["4", "6", "8", "12", "16", "24", "32", "48"]
+    assert [label.get_text() for label in right.get_xticklabels()] == ["11", "31", "97", "257"]
+    assert [each.get_label() for each in left.containers] == ["auto", "aux", "sparse", "naive not run (8 of 8)"]
+    aux = left.containers[1].lines[0]
+    assert aux.get_ydata().tolist() == pytest.approx([100 / n for n in (4, 6, 8, 12, 16, 24, 32, 48)])
+    guessed = right.lines[-1]
+    assert guessed.get_xdata().tolist() == [11, 31, 97, 257]
+    assert guessed.get_ydata().tolist() == pytest.approx([100 / q for q in (11, 31, 97, 257)])

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 TableName = Literal[
     "table1a", "table1b", "table2", "table3", "configs", "gap", "rho", "redbox", "grid",
-    "headline", "fewer", "beyond", "setup", "knobs", "finalists", "longer", "starts",
+    "headline", "harder", "fewer", "beyond", "setup", "knobs", "finalists", "longer", "starts",
 ]  # fmt: skip
 TableItem = Literal[TableName, "all"]
 FigureItem = Literal[
-    "gap", "rho", "configs", "grid", "redbox", "curves", "table1a", "table1b", "headline", "fewer", "all"
+    "gap", "rho", "configs", "grid", "redbox", "curves", "table1a", "table1b", "headline", "harder", "fewer", "all"
 ]
 _MEANINGS = {
     ("table1a", "table1b"): "match accuracy, token and angular",
@@ -41,6 +41,7 @@ _MEANINGS = {
     ("gap", "rho"): "the theory's",
     ("curves",): "while learning",
     ("headline",): "the demo over seeds",
+    ("harder",): "the demo by terms and by modulus",
     ("fewer",): "the demo by samples and by steps",
     ("beyond",): "past the paper",
     ("setup", "knobs", "finalists", "longer", "starts"): "the search for the paper's own setup",

@@ -136,6 +136,18 @@ def fewer() -> Iterator[Wanted]:
             yield Wanted(variant, build(**with_preset("demo", VARIANTS[variant] | size)), "demo")
 
 
+TERMS, MODULI = (4, 6, 8, 12, 16, 24, 32, 48), (11, 31, 97, 257)
+"""How long a sum of the demo's modulus may be, and of which moduli one of its length."""
+
+
+def harder() -> Iterator[Wanted]:
+    """The demo by how long its sum is, and by its modulus: how far each method comes with as many samples and steps."""
+    demo = next(headline()).run.problem
+    sizes = [*((n, demo.q) for n in TERMS), *((demo.n, q) for q in MODULI)]
+    for (n, q), variant in itertools.product(dict.fromkeys(sizes), ("auto", "aux", "sparse", "naive")):
+        yield Wanted(variant, build(**with_preset("demo", VARIANTS[variant] | {"n": n, "q": q})), "demo")
+
+
 # ---- past the paper ---------------------------------------------------------------------------------------
 
 ASKS = 16
@@ -220,6 +232,7 @@ RECIPES = {
     "table2": Recipe(table2),
     "curves": Recipe(curves),
     "headline": Recipe(headline, seeds=3, presets=False, samples=False),
+    "harder": Recipe(harder, seeds=3, presets=False, samples=False),
     "fewer": Recipe(fewer, seeds=3, presets=False, samples=False),
     "beyond": Recipe(beyond, seeds=3, presets=False),
     "setup": Recipe(setup, seeds=1, presets=False),

@@ -59,6 +59,7 @@ SHAPES = {
     "redbox": Shape("Match accuracy (%) over K and r, angular embedding, N = 64, q = 433", ("r",), across="k"),
     "grid": Shape("Match accuracy (%) over K and r", ("embedding", "n", "q", "r"), across="k"),
     "headline": Shape("Match accuracy (%) of the demo: angular embedding, a small encoder", ("n", "q", "samples")),
+    "harder": Shape("Match accuracy (%) of the demo by how long the sum is, and by its modulus", ("n", "q")),
     "fewer": Shape(
         "Match accuracy (%) of the demo by how many samples it has, and how often it sees them",
         ("n", "q", "samples", "epochs", "steps"),

@@ -33,6 +33,7 @@ FIGURES: dict[str, Callable[[str, Index], Figure]] = {
     "table1a": functools.partial(compared.table1_figure, "table1a"),
     "table1b": functools.partial(compared.table1_figure, "table1b"),
     "headline": lambda _, stored: curves.headline_figure(stored),
+    "harder": lambda _, stored: curves.harder_figure(stored),
     "fewer": lambda _, stored: curves.fewer_figure(stored),
 }
 """By the names of their items."""

@@ -113,7 +113,7 @@ def _legend(figure: Figure, paces: Sequence[Mapping[str, RunConfig]], dashed: bo
     legend_below(figure, marks)
 
 
-# ---- more samples, or only more steps ---------------------------------------------------------------------
+# ---- harder sums, more samples, more steps ----------------------------------------------------------------
 
 
 def fewer_figure(stored: results.Index) -> Figure:
@@ -123,9 +123,9 @@ def fewer_figure(stored: results.Index) -> Figure:
     run = next(recipes.fewer()).run
     cells = tables.build("fewer", "demo", stored).cells
     equal = [cell for cell in cells if cell.facts["samples"] * cell.facts["epochs"] == recipes.VISITS]
-    _against(left, equal, "samples", amount)
+    _against(left, equal, "samples", lambda cell: _seen(cell, amount(cell.facts["samples"])))
     held = [cell for cell in cells if cell.facts["samples"] == recipes.HELD and cell.facts["method"] != "auto"]
-    _against(right, held, "steps", "{:,}".format)
+    _against(right, held, "steps", lambda cell: _seen(cell, f"{cell.facts['steps']:,}"))
     left.set_title(f"equal compute, {run.training.steps:,} steps", **TITLE)
     right.set_title(f"equal data, {recipes.HELD:,} samples", **TITLE)
     left.set(xlabel="distinct samples, and how often each is seen", ylabel="match accuracy (%)")
@@ -137,7 +137,32 @@ def fewer_figure(stored: results.Index) -> Figure:
     return figure
 
 
-def _against(axes: Axes, cells: Sequence[Cell], fact: str, word: Callable[[int], str]) -> None:
+def harder_figure(stored: results.Index) -> Figure:
+    """Each method's accuracy by the number of terms, and by the modulus, from as many samples in as many steps."""
+    figure = blank(11.4, 3.6)
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=(2, 1))
+    demo = next(recipes.headline()).run
+    cells = tables.build("harder", "demo", stored).cells
+    for axes, fact, other in ((left, "n", "q"), (right, "q", "n")):
+        own = [cell for cell in cells if cell.facts[other] == getattr(demo.problem, other)]
+        _against(axes, own, fact, lambda cell, fact=fact: str(cell.facts[fact]))  # type: ignore[misc]
+        guessed = sorted({(cell.facts[fact], cell.chance) for cell in own if cell.chance is not None})
+        axes.plot(*zip(*guessed, strict=True), zorder=0, **CHANCE)
+        clean(axes)
+    left.set_title(f"by the number of terms N, at q = {demo.problem.q}", **TITLE)
+    right.set_title(f"by the modulus q, at N = {demo.problem.n}", **TITLE)
+    left.set(xlabel="terms", ylabel="match accuracy (%)")
+    right.set(xlabel="modulus")
+    legend_below(figure, left.get_legend_handles_labels()[0])
+    return figure
+
+
+def _seen(cell: Cell, amount: str) -> str:
+    """So much, and how often each sample is seen."""
+    return f"{amount}\n×{cell.facts['epochs']}"
+
+
+def _against(axes: Axes, cells: Sequence[Cell], fact: str, word: Callable[[Cell], str]) -> None:
     """Each method's figures over seeds, along a scale on which equal ratios are as far apart."""
     for (variant,), group in by_facts(cells, ["method"]).items():
         own = sorted(group, key=lambda cell: int(cell.facts[fact]))
@@ -146,8 +171,7 @@ def _against(axes: Axes, cells: Sequence[Cell], fact: str, word: Callable[[int],
         look: dict[str, Any] = {"color": COLOURS[variant], "marker": "o", "markersize": 4, "capsize": 2}
         spread, at = [cell.std or 0.0 for cell in own], [cell.facts[fact] for cell in own]
         axes.errorbar(at, ours, spread, label=f"{variant} {missing}".strip(), **look)
-        words = [f"{word(cell.facts[fact])}\n×{cell.facts['epochs']}" for cell in own]
-        axes.set(xscale="log", xticks=at, xticklabels=words, ylim=(0, 102))
+        axes.set(xscale="log", xticks=at, xticklabels=list(map(word, own)), ylim=(0, 102))
 
 
 # ---- the picture at the top of the README -----------------------------------------------------------------

@@ -158,7 +158,7 @@ def test_settings_and_a_configuration_are_not_mixed() -> None:
 
 
 def test_the_public_names() -> None:
-    assert set(auxmod.__all__) == {"RunConfig", "TrainedModel", "UserError", "build", "load", "train"}
+    assert set(auxmod.__all__) == {"Cell", "RunConfig", "TrainedModel", "UserError", "build", "load", "sweep", "train"}
     assert all(getattr(auxmod, name) is not None for name in auxmod.__all__)
     assert dir(auxmod) == sorted(auxmod.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

@@ -10,7 +10,7 @@ from auxmod.experiments import recipes, wants
 from auxmod.experiments.wants import Wanted
 from auxmod.files import write_lines
 from auxmod.reporting import published
-from auxmod.reporting.documents.verdicts import Claim, verdicts
+from auxmod.reporting.documents.verdicts import Claim, in_short, verdicts
 
 Share = Callable[[str, Wanted], float]
 """The accuracy of an item's run."""
@@ -126,3 +126,10 @@ def test_what_was_not_run_has_no_verdict(tmp_path: Path) -> None:
 )
 def test_a_verdict_in_a_word(cells: list[int], verdict: str) -> None:
     assert Claim("", "", "", [bool(cell) for cell in cells], "").verdict == verdict
+
+
+def test_in_short_are_the_same_claims_and_verdicts(tmp_path: Path) -> None:
+    place = store(tmp_path, otherwise)
+    lines = [line.strip("|").split(" | ") for line in in_short(place).splitlines()[2:] if line.startswith("|")]
+    short = {says.strip().partition(": ")[2]: verdict.strip(" *") for says, verdict in lines}
+    assert short == {says: verdict for says, (_, verdict) in said(place).items()}

@@ -46,11 +46,34 @@ class Claim(NamedTuple):
         return "holds" if share == 1 else "mostly" if share >= MOSTLY else "in part" if share else "does not hold"
 
 
+COUNTED = (
+    "The verdict counts the cells that speak for a claim: all, it *holds*; three quarters, *mostly*; fewer, *in part*; "
+    "none, it *does not hold*."
+)
+
+
 def verdicts(place: Path) -> str:
     """A row for each claim."""
+    rows = [(c.where, c.says, c.here, f"**{c.verdict}**", c.command) for c in _claims(place)]
+    heads = ("where", "the paper says", "our runs", "verdict", "shown by")
+    note = (
+        f"{COUNTED} *Near* is within {NEAR:g} points; *level* within {LEVEL:g} point, or within "
+        "the spread of a method's own seeds where that is wider. Match accuracy, unless a τ is named. 100K samples: "
+        "three seeds, over (K, r) one; 1M: one. `paper` was itself chosen for its nearness to the figures of Table 1."
+    )
+    return f"{markdown_table(heads, rows, len(heads))}\n\n{note}"
+
+
+def in_short(place: Path) -> str:
+    """Each claim with its verdict alone."""
+    heads, rows = ("the paper", "in our runs"), [(f"{c.where}: {c.says}", f"**{c.verdict}**") for c in _claims(place)]
+    return f"{markdown_table(heads, rows, len(heads))}\n\n{COUNTED}"
+
+
+def _claims(place: Path) -> list[Claim]:
     stored = results.read(place)
     both = {samples: list(cases(stored, samples)) for samples in SIZES}
-    claims = [
+    return [
         *_figures(both),
         *_comparisons(both),
         *_baseline(both),
@@ -58,15 +81,6 @@ def verdicts(place: Path) -> str:
         *_configurations(stored),
         *_grids(stored),
     ]
-    rows = [(c.where, c.says, c.here, f"**{c.verdict}**", c.command) for c in claims]
-    heads = ("where", "the paper says", "our runs", "verdict", "shown by")
-    note = (
-        "The verdict counts the cells that speak for a claim: all, it *holds*; three quarters, *mostly*; fewer, *in "
-        f"part*; none, it *does not hold*. *Near* is within {NEAR:g} points; *level* within {LEVEL:g} point, or within "
-        "the spread of a method's own seeds where that is wider. Match accuracy, unless a τ is named. 100K samples: "
-        "three seeds, over (K, r) one; 1M: one. `paper` was itself chosen for its nearness to the figures of Table 1."
-    )
-    return f"{markdown_table(heads, rows, len(heads))}\n\n{note}"
 
 
 # ---- counting ---------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from auxmod.config import Model
 from auxmod.experiments import recipes, wants
 from auxmod.files import write_lines
 from auxmod.reporting import published, results, tables
-from auxmod.reporting.documents import other_tables, setup_search, table1
+from auxmod.reporting.documents import other_tables, pairs, setup_search, table1
 
 
 @pytest.fixture
@@ -71,10 +71,27 @@ def test_a_grid_is_shown_where_all_its_pairs_were_run(tmp_path: Path) -> None:
         elif here == ("angular", 16, 433) and pair != (5, 0.2):
             rows.append(made_up.row(run, match=0.9))
     write_lines(tmp_path / "table3.jsonl", rows)
-    (line,) = (line for line in table1.pairs(tmp_path).splitlines() if line.startswith(("| angular", "| token")))
+    (line,) = (line for line in pairs.pairs(tmp_path).splitlines() if line.startswith(("| angular", "| token")))
     shown = "| 0.4 | 93.0 (K = 6, r = 0.3) | 50.0 | 26.0 | 50.0 | 74.0 | K = 4, r = 0.2 |"
     assert line == f"| angular, N = 16, q = 257, `stated` {shown}"
-    assert "`auxmod reproduce table3 --preset stated --method aux`;" in table1.pairs(tmp_path)
+    assert "`auxmod reproduce table3 --preset stated --method aux`;" in pairs.pairs(tmp_path)
+
+
+def test_pairs_outside_the_search_stand_apart_where_any_was_run(tmp_path: Path) -> None:
+    assert pairs.outside(tmp_path) == "None of it has been run."
+    rows = []
+    for run in (want.run for want in recipes.grid("paper", (wants.SMALL,))):
+        here, pair = (run.model.embedding, run.problem.n, run.problem.q), (run.method.k, run.method.r)
+        if here == ("angular", 16, 257) and pair in [*recipes.SEARCHED, (2, 0.5), (3, 0.2), (3, 0.9)]:
+            best = {(4, 0.2): 0.74, (3, 0.2): 0.8}
+            rows.append(made_up.row(run, match=best.get(pair, 0.5)))
+            rows.append(made_up.row(replace(run, seed=1), match=1.0))  # a further seed does not count
+        elif here == ("token", 8, 31) and pair in recipes.SEARCHED:
+            rows.append(made_up.row(run, match=0.9))
+    write_lines(tmp_path / "grid.jsonl", rows)
+    (line,) = (line for line in pairs.outside(tmp_path).splitlines() if line.startswith(("| angular", "| token")))
+    parts = "| 74.0 (K = 4, r = 0.2; 24 of 24) | 80.0 (K = 3, r = 0.2; 3 of 18) | not run |"
+    assert line == f"| angular, N = 16, q = 257 | 0.4 {parts}"
 
 
 def test_a_wide_spread_is_no_agreement_with_the_paper(tmp_path: Path) -> None:

@@ -108,6 +108,16 @@ def test_a_method_is_unstable_by_its_spread(tmp_path: Path, spread: float, verdi
     assert found[UNSTABLE][1] == verdict
 
 
+def test_of_the_pairs_only_the_papers_search_speaks_for_rho(tmp_path: Path) -> None:
+    """K = 2 with r = 0.1 is far from ρ = 1 and best of all, but the paper did not try it."""
+    store(tmp_path, as_the_paper_says)
+    wider = (want.run for want in recipes.grid("paper", (wants.SMALL,)))
+    write_lines(tmp_path / "grid.jsonl", [made_up.row(run, 1.0) for run in wider if run.method.k == 2])
+    here, verdict = said(tmp_path)[RHO]
+    assert verdict == "holds"
+    assert "has |ρ − 1| ≤ 0.2 in 18 (as 12 of its 24 pairs have), and its least K, 4, in 18" in here.replace("\\", "")
+
+
 @pytest.mark.parametrize(("points", "verdict"), [(4, "does not hold"), (6, "holds")])
 def test_a_clear_improvement_is_more_than_near(tmp_path: Path, points: int, verdict: str) -> None:
     found = said(store(tmp_path, lambda item, want: 0.5 + (want.variant != "sparse") * points / 100))

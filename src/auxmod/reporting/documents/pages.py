@@ -19,7 +19,7 @@ from auxmod.errors import require
 from auxmod.experiments.recipes import headline as headline_runs
 from auxmod.reporting import errata, tables
 from auxmod.reporting import results as stored
-from auxmod.reporting.documents import demo, other_tables, past_the_paper, setup_search, speed, table1, verdicts
+from auxmod.reporting.documents import demo, other_tables, pairs, past_the_paper, setup_search, speed, table1, verdicts
 from auxmod.reporting.documents.speed import BENCH
 from auxmod.reporting.figures import by_item, looks
 from auxmod.reporting.figures.bench import figure as bench_figure
@@ -52,7 +52,8 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
     ("docs/setup.md", "make pages: finalists", setup_search.finalists),
     ("docs/setup.md", "make pages: starts", setup_search.starts),
     ("docs/setup.md", "make pages: longer", setup_search.longer),
-    ("docs/results.md", "make pages: pairs", table1.pairs),
+    ("docs/results.md", "make pages: pairs", pairs.pairs),
+    ("docs/results.md", "make pages: outside the search", pairs.outside),
     ("docs/results.md", "make pages: ways to choose K and r", past_the_paper.ways),
     ("README.md", "make pages: past the paper in short", past_the_paper.beyond_in_short),
     ("docs/research.md", "make pages: past the paper", past_the_paper.beyond),

@@ -6,15 +6,13 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean
 from typing import NamedTuple
 
-from auxmod.experiments import recipes, setup_search, wants
-from auxmod.experiments.presets import PAPER_CHOICE
+from auxmod.experiments import recipes, wants
 from auxmod.reporting import published, results, tables
-from auxmod.reporting.cells import LEVEL, NEAR, Cell, by_facts, side, values
+from auxmod.reporting.cells import LEVEL, NEAR, Cell, side, values
 from auxmod.reporting.documents.blocks import Way, by_case, compared, problem
-from auxmod.reporting.render import amount, markdown_table
+from auxmod.reporting.render import amount
 
 PRESETS = ("paper", "best")
 LEVELS = f"Level is within {LEVEL:g} point, or within the spread of a method's own seeds where that is wider."
@@ -141,35 +139,6 @@ def _with_own_pairs(sides: Sequence[int | None]) -> Iterator[str]:
             f"{NEAR:g} points in {sides.count(0)} of the {len(sides)} cells whose pairs have all been run, above that "
             f"in {sides.count(1)}, and below in {sides.count(-1)}."
         )
-
-
-def pairs(place: Path) -> str:
-    """Each grid of the 24 pairs (K, r) that has been run whole: how far the choice matters, and where ours is best."""
-    stored, rows, shown = results.first_seeds(results.read(place)), [], dict[str, None]()
-    for preset in ("paper", setup_search.SMALL_THROUGHOUT, "stated", "best"):
-        grids = by_facts(tables.build("grid", preset, stored).cells, ("embedding", "n", "q"))
-        for (embedding, n, q), cells in grids.items():
-            figures = {pair: cell.ours for cell in cells if (pair := values(cell, "k", "r")) in recipes.SEARCHED}
-            run = {pair: ours for pair, ours in figures.items() if ours is not None}
-            if len(run) < len(figures):
-                continue
-            own, chosen = max(run, key=run.__getitem__), PAPER_CHOICE[embedding][n, q]
-            paper = published.find(published.HALVES[embedding], n=n, q=q, samples=wants.SMALL, method="aux")
-            ours = (f"{run[chosen]:.1f}", f"{min(run.values()):.1f}", f"{fmean(run.values()):.1f}", f"{run[own]:.1f}")
-            case = f"{problem(embedding, n, q)}, `{preset}`"
-            rows.append((case, f"{cells[0].chance:.1f}", f"{paper} ({_pair(chosen)})", *ours, _pair(own)))
-            shown[f"`auxmod reproduce table3 --preset {preset} --method aux`"] = None
-    heads = ("case, preset", "chance", "the paper's", "ours at its pair", "lowest", "mean", "best", "at")
-    note = (
-        f"Match accuracy (%) of `aux` over the 24 pairs, {amount(wants.SMALL)} samples, the first seed: "
-        f"{', '.join(shown)}; all pairs: `auxmod table grid` in that preset. The best is so by these figures "
-        "themselves, which flatters it a little."
-    )
-    return f"{markdown_table(heads, rows)}\n\n{note}"
-
-
-def _pair(pair: tuple[int, float]) -> str:
-    return f"K = {pair[0]}, r = {pair[1]:g}"
 
 
 def _origin(stored: results.Index, samples: int) -> str:

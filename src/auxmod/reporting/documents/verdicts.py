@@ -1,7 +1,7 @@
 """The paper's claims of what is learned, one by one, beside what our runs say: a block that is made from results/.
 
-A claim's verdict is the share of cells that speak for it. What it says of the baseline is looked at in two presets:
-a setup that suits the one method may break the other.
+A claim's verdict is the share of cells, or of sets of them, that speak for it. What it says of the baseline is looked
+at in two presets: a setup that suits the one method may break the other.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from auxmod.experiments.recipes import SEARCHED
 from auxmod.experiments.wants import LARGE, SMALL
 from auxmod.problem.theory import rho
 from auxmod.reporting import results, tables
-from auxmod.reporting.cells import LEVEL, NEAR, Cell, by_facts, side, values
+from auxmod.reporting.cells import LEVEL, NEAR, Cell, by_facts, side
+from auxmod.reporting.documents import pairs
 from auxmod.reporting.documents.table1 import PRESETS, Case, cases
 from auxmod.reporting.render import amount, markdown_table
 
@@ -34,7 +35,7 @@ class Claim(NamedTuple):
     says: str
     here: str
     cells: Sequence[bool]
-    """Of each cell that was run, whether it speaks for the claim."""
+    """Of each cell that was run, or set of them, whether it speaks for the claim."""
     command: str
 
     @property
@@ -47,8 +48,8 @@ class Claim(NamedTuple):
 
 
 COUNTED = (
-    "The verdict counts the cells that speak for a claim: all, it *holds*; three quarters, *mostly*; fewer, *in part*; "
-    "none, it *does not hold*."
+    "The verdict counts the cells that speak for a claim, or, where it is of many at once (Table 6, “collapses”), the "
+    "sets of cells: all, it *holds*; three quarters, *mostly*; fewer, *in part*; none, it *does not hold*."
 )
 
 
@@ -86,9 +87,9 @@ def _claims(place: Path) -> list[Claim]:
 # ---- counting ---------------------------------------------------------------------------------------------
 
 
-def _sides(pairs: Iterable[tuple[Cell, Cell]]) -> list[int]:
+def _sides(two: Iterable[tuple[Cell, Cell]]) -> list[int]:
     """Whether the first of two is ahead (1), level (0) or behind (−1), where both were run."""
-    return [found for pair in pairs if (found := side(*pair)) is not None]
+    return [found for each in two if (found := side(*each)) is not None]
 
 
 def _counted(sides: Sequence[int]) -> str:
@@ -239,19 +240,19 @@ def _grids(stored: results.Index) -> Iterator[Claim]:
         f"{len(above)} settings; at chance in {guessed}"
     )
     yield Claim("Section 5.3", says, here, above, _table("table3", "paper", SMALL))
-    grids = by_facts(tables.build("grid", "paper", results.first_seeds(stored)).cells, ("embedding", "n", "q"))
-    best = [max(cells, key=lambda cell: cell.ours or 0.0) for cells in grids.values()]
-    pairs = [values(cell, "k", "r") for cell in best if True in _learned([cell])]
-    near, tried = [_in_box(pair) for pair in pairs], [_in_box(pair) for pair in SEARCHED]
+    within = [pairs.searched(grid) for grid in pairs.grids("paper", stored).values()]
+    learned = [pairs.figures(grid) for grid in within if True in _learned(grid.values())]
+    best = [pairs.best(figures) for figures in learned]
+    near, tried = [_in_box(pair) for pair in best], [_in_box(pair) for pair in SEARCHED]
     here = (
-        f"in `paper`, of {len(pairs)} settings that are learned from 100K samples, the best pair has |ρ − 1| ≤ {BOX:g} "
-        f"in {sum(near)} (as {sum(tried)} of the {len(tried)} pairs have), and K = 4, the least tried, in "
-        f"{sum(k == 4 for k, _ in pairs)}"
+        f"in `paper`, of {len(best)} settings that are learned from 100K samples, the best pair of the paper's search "
+        f"has |ρ − 1| ≤ {BOX:g} in {sum(near)} (as {sum(tried)} of its {len(tried)} pairs have), and its least K, "
+        f"{pairs.LEAST}, in {sum(k == pairs.LEAST for k, _ in best)}"
     )
     command = f"{_table('grid', 'paper')}, {_table('rho')}"
     yield Claim("Section 4.2", "“ρ ≈ 1 for the combination of K and r that perform well”", here, near, command)
 
 
-def _in_box(pair: tuple[int, float]) -> bool:
+def _in_box(pair: pairs.Pair) -> bool:
     k, r = pair
     return abs(rho((1, k), (1 - r, r)) - 1) <= BOX

@@ -233,9 +233,21 @@ def test_accuracy_by_terms_and_by_modulus_has_its_chance_beside_it() -> None:
     left, right = by_item.draw("harder", "demo", results.index(rows)).axes
     assert [label.get_text() for label in left.get_xticklabels()] == ["4", "6", "8", "12", "16", "24", "32", "48"]
     assert [label.get_text() for label in right.get_xticklabels()] == ["11", "31", "97", "257"]
-    assert [each.get_label() for each in left.containers] == ["auto", "aux", "sparse", "naive not run (8 of 8)"]
+    assert [each.get_label() for each in left.containers] == ["auto", "aux", "sparse", "naive not run (11 of 11)"]
     aux = left.containers[1].lines[0]
     assert aux.get_ydata().tolist() == pytest.approx([100 / n for n in (4, 6, 8, 12, 16, 24, 32, 48)])
     guessed = right.lines[-1]
     assert guessed.get_xdata().tolist() == [11, 31, 97, 257]
     assert guessed.get_ydata().tolist() == pytest.approx([100 / q for q in (11, 31, 97, 257)])
+
+
+def test_gaps_of_either_panel_are_counted_once_and_failures_apart() -> None:
+    runs = [run for run in recipes.cells("harder", seeds=1) if run.method.method != "auto"]
+    absent = [run for run in runs if run.method.method == "sparse" and run.problem.q == 257]
+    failed = [run for run in runs if run.method.method == "naive" and run.problem.n == 16 and run not in absent]
+    rows = [result_row(run, None, {}, failed="diverged") for run in failed]
+    rows += made_up.rows(run for run in runs if run not in absent and run not in failed)
+    left, right = by_item.draw("harder", "demo", results.index(rows)).axes
+    labels = ["auto not run (11 of 11)", "aux", "sparse not run (1 of 11)", "naive failed (4 of 11)"]
+    assert [each.get_label() for each in left.containers] == labels
+    assert [each.get_label() for each in right.containers] == labels

@@ -123,9 +123,10 @@ def fewer_figure(stored: results.Index) -> Figure:
     run = next(recipes.fewer()).run
     cells = tables.build("fewer", "demo", stored).cells
     equal = [cell for cell in cells if cell.facts["samples"] * cell.facts["epochs"] == recipes.VISITS]
-    _against(left, equal, "samples", lambda cell: _seen(cell, amount(cell.facts["samples"])))
     held = [cell for cell in cells if cell.facts["samples"] == recipes.HELD and cell.facts["method"] != "auto"]
-    _against(right, held, "steps", lambda cell: _seen(cell, f"{cell.facts['steps']:,}"))
+    labels = _labels([cell for cell in cells if cell in equal or cell in held])
+    _against(left, equal, labels, "samples", lambda cell: _seen(cell, amount(cell.facts["samples"])))
+    _against(right, held, labels, "steps", lambda cell: _seen(cell, f"{cell.facts['steps']:,}"))
     left.set_title(f"equal compute, {run.training.steps:,} steps", **TITLE)
     right.set_title(f"equal data, {recipes.HELD:,} samples", **TITLE)
     left.set(xlabel="distinct samples, and how often each is seen", ylabel="match accuracy (%)")
@@ -145,7 +146,7 @@ def harder_figure(stored: results.Index) -> Figure:
     cells = tables.build("harder", "demo", stored).cells
     for axes, fact, other in ((left, "n", "q"), (right, "q", "n")):
         own = [cell for cell in cells if cell.facts[other] == getattr(demo.problem, other)]
-        _against(axes, own, fact, lambda cell, fact=fact: str(cell.facts[fact]))  # type: ignore[misc]
+        _against(axes, own, _labels(cells), fact, lambda cell, fact=fact: str(cell.facts[fact]))  # type: ignore[misc]
         guessed = sorted({(cell.facts[fact], cell.chance) for cell in own if cell.chance is not None})
         axes.plot(*zip(*guessed, strict=True), zorder=0, **CHANCE)
         clean(axes)
@@ -162,15 +163,25 @@ def _seen(cell: Cell, amount: str) -> str:
     return f"{amount}\n×{cell.facts['epochs']}"
 
 
-def _against(axes: Axes, cells: Sequence[Cell], fact: str, word: Callable[[Cell], str]) -> None:
+def _labels(cells: Sequence[Cell]) -> dict[str, str]:
+    """Each method's name, and how many of these cells of its have no figure."""
+    found = {}
+    for (variant,), own in by_facts(cells, ["method"]).items():
+        empty = [cell.failed for cell in own if cell.ours is None]
+        found[variant] = f"{variant} {gaps(empty.count(0), sum(map(bool, empty)), len(own))}".strip()
+    return found
+
+
+def _against(
+    axes: Axes, cells: Sequence[Cell], labels: Mapping[str, str], fact: str, word: Callable[[Cell], str]
+) -> None:
     """Each method's figures over seeds, along a scale on which equal ratios are as far apart."""
     for (variant,), group in by_facts(cells, ["method"]).items():
         own = sorted(group, key=lambda cell: int(cell.facts[fact]))
         ours = [math.nan if cell.ours is None else cell.ours for cell in own]
-        missing = gaps(sum(map(math.isnan, ours)), 0, len(own))
         look: dict[str, Any] = {"color": COLOURS[variant], "marker": "o", "markersize": 4, "capsize": 2}
         spread, at = [cell.std or 0.0 for cell in own], [cell.facts[fact] for cell in own]
-        axes.errorbar(at, ours, spread, label=f"{variant} {missing}".strip(), **look)
+        axes.errorbar(at, ours, spread, label=labels[variant], **look)
         axes.set(xscale="log", xticks=at, xticklabels=list(map(word, own)), ylim=(0, 102))
 
 

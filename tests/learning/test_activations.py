@@ -105,5 +105,12 @@ def test_a_hook_of_nothing_or_of_another_shape_is_refused() -> None:
         auxmod.UserError, match=r"nothing called blocks\.9\.hook_q here; known are: hook_embed, blocks\.0"
     ):
         model.activations(X, hooks={"blocks.9.hook_q": torch.zeros_like})
-    with pytest.raises(auxmod.UserError, match=r"must give a tensor of its shape, \(5, 8\)"):
-        model.activations(X, hooks={"pooled": lambda value: value[:1]})
+    for wrong in (lambda value: value[:1], torch.Tensor.double, torch.Tensor.numpy):
+        with pytest.raises(auxmod.UserError, match=r"must give a tensor like its own: \(5, 8\), torch.float32, cpu"):
+            model.activations(X, hooks={"pooled": wrong})
+
+
+@pytest.mark.parametrize("hooks", [[], "pooled", {"pooled": 0}, {"pooled": None}])
+def test_hooks_that_are_no_functions_by_name_are_a_sentence(hooks: Any) -> None:
+    with pytest.raises(auxmod.UserError, match="Hooks are functions by name"):
+        made().activations(X, hooks=hooks)

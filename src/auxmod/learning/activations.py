@@ -27,12 +27,15 @@ def activations(encoder: Encoder, features: Tensor, hooks: Mapping[str, Hook]) -
 
     Where ``hooks`` has a name, its function's value takes the place of that one, and all after it follows from that.
     """
+    able = isinstance(hooks, Mapping) and all(map(callable, hooks.values()))
+    require(able, "Hooks are functions by name, as in hooks={'pooled': lambda value: 0 * value}.")
     seen: dict[str, Tensor] = {}
 
     def note(name: str, value: Tensor) -> Tensor:
         seen[name] = hooks[name](value.clone()) if name in hooks else value  # which may write into what it is given
-        same = isinstance(seen[name], Tensor) and seen[name].shape == value.shape
-        require(same, f"The hook of {name} must give a tensor of its shape, {tuple(value.shape)}.")
+        like = f"The hook of {name} must give a tensor like its own: {_kind(value)}"
+        require(isinstance(seen[name], Tensor), f"{like}.")
+        require(_kind(seen[name]) == _kind(value), f"{like}, not {_kind(seen[name])}.")
         return seen[name]
 
     h = note("hook_embed", encoder.embedded(features)[0])
@@ -49,6 +52,10 @@ def activations(encoder: Encoder, features: Tensor, hooks: Mapping[str, Hook]) -
     unknown = sorted(hooks.keys() - seen.keys())
     require(not unknown, f"There is nothing called {', '.join(unknown)} here; known are: {', '.join(seen)}.")
     return seen
+
+
+def _kind(value: Tensor) -> str:
+    return f"{tuple(value.shape)}, {value.dtype}, {value.device}"
 
 
 def _through(block: Block, x: Tensor, under: str, note: Note) -> Tensor:

@@ -23,9 +23,19 @@ STATE, METRICS, RESULT, PROVENANCE = "state.safetensors", "metrics.jsonl", "resu
 STEPS = "steps"
 """A directory of models as they were on the way, each in one named by its step."""
 MODELS = ".models"
-"""What the directory of a results file's models has behind that file's name."""
+"""Behind a results file's name, the directory of its runs' models."""
 SUM = "sum"
 """Where a JSON object keeps the checksum of the rest of it."""
+
+
+def models_of(results: Path) -> Path:
+    """The directory beside a results file in which its runs' models are kept."""
+    return results.with_name(results.name + MODELS)
+
+
+def is_models(directory: Path) -> bool:
+    """Whether a directory is that of a results file beside it."""
+    return directory.name.endswith(MODELS) and directory.with_name(directory.name.removesuffix(MODELS)).is_file()
 
 
 def holds_training(directory: Path) -> bool:

@@ -80,7 +80,8 @@ def test_models_are_kept_where_that_is_asked_and_can_be_measured(
     assert os.listdir(tmp_path) == ["r.jsonl"]
     assert json.loads(said(*command, "--keep-every", "10", "--dry-run", "--json"))["left"] == 2
     assert f"each under its hash: {models}" in said(*command, "--keep-every", "10")
-    first, second = by_hash(results)
+    first, second = (row["hash"] for row in read_results(results))
+    assert lines(results) == 4  # trained once more, for their models
     assert sorted(os.listdir(models)) == sorted([first, second])
     assert sorted(os.listdir(models / first / "steps")) == ["10", "20", "30"]
     assert json.loads(said("eval", str(models / first), "--samples", "200", "--json"))["samples"] == 200

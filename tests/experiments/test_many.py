@@ -1,6 +1,8 @@
 """`auxmod.sweep`: every combination's figures and model, trained together; kept, and gone on with, where asked."""
 
+import errno
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,10 @@ import torch
 
 import auxmod
 from auxmod.errors import UserError
-from auxmod.experiments.results_file import models_of, read_results
+from auxmod.experiments.results_file import read_results
 from auxmod.experiments.sweep import Started
+from auxmod.files import models_of, sealed, write_lines
+from auxmod.learning.engine import Progress
 from tiny import SETTINGS, tiny
 
 AXES: dict[str, Any] = SETTINGS | {"method": "aux", "r": 0.4, "device": "cpu"}
@@ -73,14 +77,142 @@ def test_the_same_call_goes_on_and_trains_nothing_twice(tmp_path: Path) -> None:
     )
 
 
-def test_a_cell_that_has_figures_but_no_model_is_trained_for_it_and_has_one_row(tmp_path: Path) -> None:
+def test_a_cell_that_has_figures_but_no_model_is_trained_for_it_and_has_the_models_figures(tmp_path: Path) -> None:
+    """As where its figures are another device's: those that come with a model are its own."""
     place = tmp_path / "r.jsonl"
     (cell,) = auxmod.sweep(results=place, k=3, **AXES)
+    assert cell.scores is not None
+    (row,) = read_results(place)
+    write_lines(place, [sealed(row | {"scores": row["scores"] | {"match": 0.999}})])
+    assert auxmod.sweep(results=place, k=3, **AXES)[0].scores["match"] == 0.999  # type: ignore[index]
     (models_of(place) / cell.config.hash / "model.safetensors").unlink()
     (again,) = auxmod.sweep(results=place, k=3, **AXES)
     assert again.model is not None
     assert again.scores == cell.scores
-    assert len(place.read_text().splitlines()) == 1
+    assert len(place.read_text().splitlines()) == 2
+
+
+def test_models_on_their_way_are_trained_for_where_none_is_there(tmp_path: Path) -> None:
+    place, events = tmp_path / "r.jsonl", list[object]()
+    (cell,) = auxmod.sweep(results=place, k=3, **AXES)
+    for every, trained in ((6, 1), (6, 0), (1000, 0)):
+        events.clear()
+        auxmod.sweep(results=place, k=3, keep_every=every, tell=events.append, **AXES)
+        assert len(begun(events)) == trained
+    assert len(os.listdir(models_of(place) / cell.config.hash / "steps")) == 3
+
+
+def test_what_lies_where_a_model_is_to_be_kept_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
+    place, events = tmp_path / "r.jsonl", list[object]()
+
+    def refused() -> str:
+        with pytest.raises(UserError) as error:
+            auxmod.sweep(results=place, k=3, tell=events.append, **AXES)
+        assert not begun(events)
+        return str(error.value)
+
+    models = models_of(place)
+    models.symlink_to(tmp_path / "gone")
+    assert refused().startswith(f"{models} cannot be written (File exists)")
+    models.unlink()
+    kept, run = models / tiny(method="aux", k=3, r=0.4).hash, tiny(seed=5)
+    models.mkdir()
+    kept.write_text("mine")
+    assert refused().startswith(f"{kept} is a file where a model is to be kept. Move or delete")
+    kept.unlink()
+    auxmod.train(run, device="cpu").save_pretrained(tmp_path / "other")
+    (tmp_path / "other").rename(kept)
+    assert refused().startswith(f"{kept / 'config.json'} is of another run than its directory is called by. Move or")
+    (kept / "config.json").write_text("{")
+    assert refused().endswith(f"Move or delete {kept}, and give the same again.")
+
+
+def test_a_damaged_model_is_a_sentence_that_says_what_to_do(tmp_path: Path) -> None:
+    place = tmp_path / "r.jsonl"
+    (cell,) = auxmod.sweep(results=place, k=3, **AXES)
+    kept = models_of(place) / cell.config.hash
+    (kept / "model.safetensors").write_bytes(b"?")
+    with pytest.raises(UserError, match="To train it anew, delete") as refused:
+        auxmod.sweep(results=place, k=3, **AXES)
+    assert str(kept) in str(refused.value)
+    shutil.rmtree(kept)
+    (again,) = auxmod.sweep(results=place, k=3, **AXES)
+    assert again.scores == cell.scores
+
+
+def test_where_models_cannot_be_written_no_figure_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    place = tmp_path / "r.jsonl"
+    with monkeypatch.context() as patch:
+        patch.setattr("auxmod.learning.checkpoint._write", full)
+        with pytest.raises(OSError, match="No space left"):
+            auxmod.sweep(results=place, k=[3, 4], **AXES)
+    assert len(read_results(place)) == 2
+    assert all(cell.model is not None for cell in auxmod.sweep(results=place, k=[3, 4], **AXES))
+
+
+def test_a_model_that_a_sweep_keeps_is_not_written_over(tmp_path: Path) -> None:
+    place = tmp_path / "r.jsonl"
+    (cell,) = auxmod.sweep(results=place, k=3, keep_every=6, **AXES)
+    assert cell.model is not None
+    for kept in (models_of(place) / cell.config.hash, models_of(place) / cell.config.hash / "steps" / "6"):
+        with pytest.raises(UserError, match="among the models that a sweep has kept"):
+            cell.model.save_pretrained(kept)
+    cell.model.save_pretrained(tmp_path / "fine.models" / "mine")
+
+
+def test_stopped_in_the_middle_the_same_call_goes_on(tmp_path: Path) -> None:
+    """As where a notebook is interrupted, which keeps what was raised, and so all that it passed through."""
+    place = tmp_path / "r.jsonl"
+
+    def stop(event: object) -> None:
+        if isinstance(event, Progress):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as held:
+        auxmod.sweep(results=place, k=3, tell=stop, **AXES)
+    assert held.traceback
+    (cell,) = auxmod.sweep(results=place, k=3, **AXES)
+    assert cell.model is not None
+    assert sorted(os.listdir(tmp_path)) == ["r.jsonl", "r.jsonl.models"]
+
+
+def test_one_that_came_to_nothing_has_no_model_though_one_lies_there(tmp_path: Path) -> None:
+    place = tmp_path / "r.jsonl"
+    auxmod.sweep(results=place, k=3, **AXES)
+    (row,) = read_results(place)
+    failed = {name: row[name] for name in ("hash", "config", "provenance")} | {"failed": "It was lost."}
+    write_lines(place, [sealed(failed)])
+    (again,) = auxmod.sweep(results=place, k=3, **AXES)
+    assert (again.scores, again.model, again.failed) == (None, None, "It was lost.")
+
+
+@pytest.mark.parametrize("place", ["", 5, b""])
+def test_results_are_a_path_or_nothing(place: Any) -> None:
+    with pytest.raises(UserError, match=r"results is .*, but must be a path, or None to keep nothing"):
+        auxmod.sweep(results=place, k=3, **AXES)
+    with pytest.raises(UserError, match=r"out is .*, but must be a path, or None to keep nothing"):
+        auxmod.train(tiny(), out=place)
+
+
+@pytest.mark.parametrize(
+    "left_open", [{"moduli": None}, {"harmonics": ()}, {"harmonics": None}, {"k": None}, {"r": [None]}, {"data": ""}]
+)
+def test_what_is_left_open_is_so_in_every_way_that_train_takes(left_open: dict[str, Any]) -> None:
+    settings = SETTINGS | {"method": "aux", "k": 4, "r": 0.3} | left_open
+    given = {name: None if value == [None] else value for name, value in settings.items()}
+    (cell,) = auxmod.sweep(device="cpu", **settings)
+    assert cell.config == auxmod.build(**given)
+
+
+def test_a_file_of_data_may_have_a_comma_in_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "a,b.npz"
+    np.savez(path, x=np.arange(240).reshape(60, 4) % 7)
+    settings = {name: value for name, value in SETTINGS.items() if name != "samples"}
+    (cell,) = auxmod.sweep(method="naive", data=path, device="cpu", **settings)
+    assert cell.config.training.data == str(path)
 
 
 def test_a_run_that_comes_to_nothing_has_a_reason_and_no_model() -> None:

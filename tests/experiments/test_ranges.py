@@ -17,6 +17,10 @@ def test_of_several_methods_k_and_r_are_of_aux_alone() -> None:
     cells = expand_all([{"method": "naive,aux", "k": "4:5", "lr": "0.1,0.2"}])
     lone = [{"method": "naive", "lr": lr} for lr in (0.1, 0.2)]
     assert cells == lone + [{"method": "aux", "k": k, "lr": lr} for k in (4, 5) for lr in (0.1, 0.2)]
+    together = expand_all([{"seed": "0:1", "method": "naive,aux", "k": "4:5"}])  # in the order in which they are said
+    assert [(cell["seed"], cell["method"], cell.get("k")) for cell in together] == [
+        (seed, *cell) for seed in (0, 1) for cell in (("naive", None), ("aux", 4), ("aux", 5))
+    ]
     apart = [{"method": "naive", "k": 4}, {"method": "aux", "k": 4}]  # as in the cells of a file
     assert expand_all(apart) == [{"method": "naive"}, {"method": "aux", "k": 4}]
     assert expand_all([{"method": "naive", "k": 4}]) == [{"method": "naive", "k": 4}], "to be refused"

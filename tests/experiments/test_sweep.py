@@ -14,13 +14,14 @@ import torch
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
 from auxmod.experiments import catalogue, ensembles, packing, saving, sweep
+from auxmod.experiments.claims import directory_of
 from auxmod.experiments.ensembles import Ended, Notice, Started, train_ensemble
 from auxmod.experiments.packing import HEADROOM, MOST_MEMBERS, forecast, plan
 from auxmod.experiments.resolving import resolved
-from auxmod.experiments.results_file import models_of, read_results, result_row
+from auxmod.experiments.results_file import read_results, result_row
 from auxmod.experiments.single import Interrupted, create_run, train_run
 from auxmod.experiments.sweep import Event, Standing, run_sweep
-from auxmod.files import CONFIG, MODEL
+from auxmod.files import CONFIG, MODEL, models_of
 from auxmod.learning import engine
 from auxmod.learning.cost import member_bytes, work
 from auxmod.learning.engine import Progress, shape_of
@@ -136,7 +137,7 @@ def test_killed_after_any_events_it_goes_on_to_the_same_models(tmp_path: Path, m
         running = run_sweep(cells, results, CPU, checkpoint_every=5, **options)
         list(itertools.islice(running, events))
         running.close()  # nothing more is written: as good as a kill
-    if models_of(results).exists():  # but for what was being written
+    if (models_of(results) / cells[0].hash).exists():  # but for what was being written
         (models_of(results) / cells[0].hash / ".model.safetensors.0a1b2c3d").write_bytes(b"half")
     finish(cells, results, **options)
     made = files_below(models_of(results))
@@ -151,6 +152,26 @@ def test_models_are_kept_of_those_that_ended_and_are_no_runs_of_a_store(tmp_path
     assert os.listdir(models_of(results)) == [cells[0].hash]
     assert catalogue.places(tmp_path) == [results]
     assert catalogue.places(models_of(results)) == [models_of(results) / cells[0].hash]
+    own = tmp_path / "my.models"  # of no results file
+    for _ in train_run(create_run(own / "run", tiny(seed=2), CPU), CPU):
+        pass
+    assert catalogue.places(tmp_path) == [own / "run", results]
+
+
+@pytest.mark.usefixtures("eager_saving")
+def test_a_sweep_that_ends_leaves_what_another_has_saved_on_the_way_to_its_models(tmp_path: Path) -> None:
+    results = tmp_path / "r.jsonl"
+    finish(CELLS[:2], results)
+    finish(CELLS[2:3], results, keep_models=True)
+    running = run_sweep(CELLS[:2], results, CPU, checkpoint_every=5, keep_models=True)
+    list(itertools.islice(running, 12))
+    finish(CELLS[3:4], results)  # while it is in training
+    assert list(directory_of(results).glob("*.safetensors"))
+    running.close()
+    finish(CELLS[4:5], results)  # when it was stopped
+    assert list(directory_of(results).glob("*.safetensors"))
+    finish(CELLS[:2], results, keep_models=True)
+    assert not directory_of(results).exists()
 
 
 @pytest.mark.usefixtures("eager_saving")

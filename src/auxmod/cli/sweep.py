@@ -33,9 +33,11 @@ from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments.catalogue import NEAR_FIGURE
 from auxmod.experiments.choosing import by_near
+from auxmod.experiments.kept import Models
 from auxmod.experiments.ranges import expand_all, read_tables
-from auxmod.experiments.results_file import Results, models_of, rows_of
+from auxmod.experiments.results_file import Results, rows_of
 from auxmod.experiments.track import track_rows, tracker
+from auxmod.files import models_of
 
 PACKED = 40
 """Ensembles that are told one by one."""
@@ -112,7 +114,7 @@ class Common:
 
     def left(self, configs: Sequence[RunConfig], keep: Keeping) -> list[RunConfig]:
         """The runs that are still to be trained."""
-        book = Results(self.results, models_of(self.results) if keep.models else None)
+        book = Results(self.results, Models(self.results, keep.every) if keep.models else None)
         book.refresh()
         failed = [] if self.retry_failed else filter(book.failed, book.failures)
         finished = {*filter(book.done, book.scored), *failed}

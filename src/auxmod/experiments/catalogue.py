@@ -19,7 +19,7 @@ from auxmod.experiments.ranges import TYPES
 from auxmod.experiments.results_file import holds_results, read_results, supersedes
 from auxmod.experiments.run_directory import Run
 from auxmod.experiments.trusted import configuration
-from auxmod.files import CONFIG, METRICS, MODEL, MODELS, RESULT, STEPS, holds_training
+from auxmod.files import CONFIG, METRICS, MODEL, RESULT, STEPS, holds_training, is_models
 from auxmod.settings import flatten
 
 CHOICES = {name: get_args(kind) for name, kind in TYPES.items() if get_origin(kind) is Literal}
@@ -89,7 +89,7 @@ def places(store: Path) -> list[Path]:
     for here, below, names in os.walk(store):
         kept = {STEPS} if CONFIG in names or RESULT in names else set()  # models on a run's way, which are part of it
         # nor one just being made, nor the models of a results file's runs
-        below[:] = [name for name in below if not (name in kept or name.startswith(".") or name.endswith(MODELS))]
+        below[:] = [n for n in below if not (n in kept or n.startswith(".") or is_models(Path(here, n)))]
         found += [Path(here)] * (CONFIG in names or RESULT in names)  # one may be lost, which is then said
         files = (Path(here, name) for name in names if name.endswith(".jsonl") and name != METRICS)
         found += filter(holds_results, files)

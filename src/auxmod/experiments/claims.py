@@ -186,10 +186,11 @@ def stopped(results: Path, finished: Collection[str]) -> list[tuple[int, int]]:
 
 def tidy(directory: Path, finished: Collection[str]) -> None:
     """Delete the saved ensembles whose runs are all finished; where nobody trains, the plan and an empty directory."""
+    taken = held(directory)
     for path, members in _saved(directory):
-        if set(members) <= set(finished):
+        if set(members) <= set(finished) and taken.isdisjoint(members):
             path.unlink(missing_ok=True)
-    if held(directory):  # another sweep, of other cells into the same file
+    if taken:  # another sweep, of other cells into the same file
         return
     (directory / PLAN).unlink(missing_ok=True)
     with contextlib.suppress(OSError):

@@ -171,7 +171,8 @@ class Desk:
             rows = self.ray.get(reference)
         except self.ray.exceptions.RayError as error:
             rows = self._lost(claim, error)
-        self.queue.finish(claim, rows)
+        self.queue.finish(rows)
+        claim.forget()
         self.claimed.pop(reference)
         claim.release()
         if self.shared:

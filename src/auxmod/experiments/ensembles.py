@@ -81,8 +81,8 @@ def train_ensemble(
     the time, and when ``stopping()`` says so. What is there already is gone on from, where ``configs`` are the runs
     left of it.
 
-    ``models`` is a directory in which each run's model is kept at its end, under its hash; and, each ``keep_every``
-    steps, as it is on its way.
+    ``models`` is a directory in which each run's model is kept under its hash, each ``keep_every`` steps as it is on
+    its way, and at its end, when its row has been taken.
     """
     began, steps = time.monotonic(), configs[0].training.steps
     race, ensemble = Race.of(configs), None
@@ -93,7 +93,7 @@ def train_ensemble(
             yield Notice(f"A saved ensemble cannot be gone on with, and starts over. {error}")
     ensemble = ensemble or _made(configs, device)
     before, saver = race.seconds - began, Saver(state, checkpoint_every, stopping)
-    kept = OnTheWay(lambda run: Path(models or "", run.hash), keep_every if models else None, race.step)
+    kept = OnTheWay(_under(models), keep_every, race.step) if models else None
     yield Started(list(configs), race.step, steps)
     while True:
         riding = ensemble.configs
@@ -102,11 +102,12 @@ def train_ensemble(
             race.see(riding, event)
             race.seconds = before + time.monotonic()
             if isinstance(event, Finished):
-                if models:
-                    save_models(ensemble, event.dead, kept.place)
                 yield Ended(_rows(ensemble, race, configs, event))
+                if kept:
+                    save_models(ensemble, event.dead, kept.place)
                 return
-            kept.see(ensemble, event)
+            if kept:
+                kept.see(ensemble, event)
             at_rung = race.due(event, rungs, steps)
             stop = not at_rung and saver.stops(ensemble, race, event.step) and event.step < steps
             yield event
@@ -121,6 +122,11 @@ def train_ensemble(
         part = _part(ensemble, stay)
         del ensemble  # before the next is made: they might not both fit
         ensemble = _made([riding[e] for e in stay], device, part)
+
+
+def _under(models: Path) -> Callable[[RunConfig], Path]:
+    """Where each run's model is kept."""
+    return lambda run: models / run.hash
 
 
 def _made(configs: Sequence[RunConfig], device: torch.device, snapshot: dict[str, Tensor] | None = None) -> Ensemble:

@@ -12,13 +12,13 @@ from typing import Any
 import torch
 
 from auxmod.config import RunConfig
-from auxmod.errors import require
+from auxmod.errors import UserError, require
+from auxmod.experiments.kept import Models
 from auxmod.experiments.ranges import expand_all
 from auxmod.experiments.resolving import resolved_all, with_digest
-from auxmod.experiments.results_file import models_of, rows_of
+from auxmod.experiments.results_file import rows_of
 from auxmod.experiments.single import check_options
 from auxmod.experiments.sweep import Event, run_sweep
-from auxmod.files import MODEL
 from auxmod.learning.precision import resolve_device
 from auxmod.learning.trained import TrainedModel, load
 
@@ -56,20 +56,22 @@ def sweep(
     Give any settings of :func:`train`, a list wherever a setting takes several values in turn: every combination is a
     cell, ``k=[4, 5], seed=range(3)`` makes six. Or give runs, any list of them. With ``results``, a file, each cell
     becomes a line of it, its model is kept in the directory `<results>.models`, under the run's hash, and what is there
-    already is not trained again: so the same call goes on where it was stopped. Each ``keep_every`` steps models are
-    kept on their way too, in `steps/<step>` below that. ``tell`` hears how it goes.
+    already is not trained again; of what was stopped the same call goes on from where it was last saved. Each
+    ``keep_every`` steps models are kept on their way too, in `steps/<step>` below that. ``tell`` hears how it goes.
     """
-    check_options(keep_every, tell)
+    check_options(keep_every, tell, results=results)
     require(keep_every is None or results is not None, "keep_every needs results, the file beside which models lie.")
     cells, configs = _cells(runs, preset, settings)
     chosen = resolve_device(device)
     with contextlib.ExitStack() as stack:
-        place = Path(results or Path(stack.enter_context(tempfile.TemporaryDirectory()), "results.jsonl"))
+        own = None if results is None else Path(results)
+        place = own or Path(stack.enter_context(tempfile.TemporaryDirectory()), "results.jsonl")
         options: dict[str, Any] = {"keep_models": True, "keep_every": keep_every, "retry_failed": retry_failed}
-        for event in run_sweep(configs, place, chosen, **options):
+        events = stack.enter_context(contextlib.closing(run_sweep(configs, place, chosen, **options)))  # claims go, too
+        for event in events:
             tell(event)
         return [
-            _cell(said, config, row, models_of(place), chosen)
+            _cell(said, config, row, Models(place), chosen)
             for said, config, row in zip(cells, configs, rows_of(configs, place), strict=True)
         ]
 
@@ -88,13 +90,17 @@ def _cells(
 
 
 def _plain(value: Any) -> Any:
-    """Ranges, numpy's arrays and paths, as the lists, numbers and text that a file would have."""
+    """Ranges and numpy's arrays, as the lists and numbers that a file would have."""
     if isinstance(value, range | list | tuple):
         return [_plain(each) for each in value]
-    return str(value) if isinstance(value, Path) else value.tolist() if hasattr(value, "tolist") else value
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
-def _cell(said: dict[str, Any], config: RunConfig, row: dict[str, Any], models: Path, device: torch.device) -> Cell:
-    place = models / config.hash
-    model = load(place, device) if (place / MODEL).exists() else None
+def _cell(said: dict[str, Any], config: RunConfig, row: dict[str, Any], models: Models, device: torch.device) -> Cell:
+    model, place = None, models.place / config.hash
+    if "scores" in row and models.has(config.hash):
+        try:
+            model = load(place, device)
+        except UserError as error:
+            raise UserError(f"{error} To train it anew, delete {place} and give the same call again.") from None
     return Cell(said, config, row.get("scores"), row.get("failed"), row.get("curve", []), model)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
@@ -50,37 +50,42 @@ def expand(axes: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def expand_all(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The cells of several tables, one after another; of several methods, K and r are of aux alone."""
-    methods = {method for table in tables for method in _methods(table)}
+    parts, count = [], 0
+    for table in tables:
+        parts.append(expand(table))
+        count += len(parts[-1])
+        _check_count(count)
+    methods = {cell["method"] for cell in itertools.chain(*parts) if "method" in cell}
     several = "aux" in methods and len(methods) > 1
-    cells: list[dict[str, Any]] = []
-    for part in itertools.chain(*map(_of_aux_alone, tables)) if several else tables:
-        cells += expand(part)
-        _check_count(len(cells))
-    return cells
+    return list(itertools.chain(*(map(_of_aux_alone, parts) if several else parts)))
 
 
-def _methods(table: Mapping[str, Any]) -> list[Any]:
-    return alternatives("method", table["method"]) if "method" in table else []
-
-
-def _of_aux_alone(table: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """A table for each of its methods, where K or r are in it; without them for others than aux."""
-    if AUX_ALONE.isdisjoint(table) or "method" not in table:
-        return [table]
-    others = {name: given for name, given in table.items() if name not in AUX_ALONE}
-    return [{**(table if method == "aux" else others), "method": method} for method in _methods(table)]
+def _of_aux_alone(cells: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Without K and r where another method than aux is named; of those that are then alike, the first."""
+    seen: set[tuple[tuple[str, Any], ...]] = set()
+    for cell in cells:
+        if cell.get("method", "aux") == "aux" or AUX_ALONE.isdisjoint(cell):
+            yield cell
+            continue
+        rest = {name: value for name, value in cell.items() if name not in AUX_ALONE}
+        if tuple(rest.items()) not in seen:
+            yield rest
+        seen.add(tuple(rest.items()))
 
 
 def alternatives(name: str, given: Any) -> list[Any]:
     """The values that a setting takes in turn."""
     known = ", ".join(sorted(TYPES))
     require(name in TYPES, f"There is no setting {name!r}; known are: {known}.")
+    if given is None:  # as Python says what is left open
+        return [None]
     if get_origin(TYPES[name]) is tuple:
         return _lists(name, given)
     out: list[Any] = []
     for part in given if isinstance(given, list | tuple) else [given]:
-        require(isinstance(part, str | int | float), f"{flag(name)} is {given!r}, but must be one value or a list.")
-        out += _parsed(name, part) if isinstance(part, str) else [part]
+        able = part is None or isinstance(part, str | int | float | Path)
+        require(able, f"{flag(name)} is {given!r}, but must be one value or a list.")
+        out += _parsed(name, part) if isinstance(part, str) else [str(part) if isinstance(part, Path) else part]
     require(bool(out), f"{flag(name)} is an empty list: give at least one value.")
     return out
 
@@ -170,8 +175,8 @@ def _lists(name: str, given: Any) -> list[Any]:
             return [tuple(map(float, each)) for each in made]
         require(all(_whole(m) for each in made for m in each), f"{told}, but must be whole numbers.")
         return [tuple(map(int, each)) for each in made]
-    require(isinstance(given, list | tuple) and bool(given), f"{told}, but must be a list.")
-    several = all(isinstance(each, list | tuple) for each in given)
+    require(isinstance(given, list | tuple), f"{told}, but must be a list.")
+    several = bool(given) and all(isinstance(each, list | tuple) for each in given)
     made = [tuple(each) for each in given] if several else [tuple(given)]
     numeric = all(isinstance(value, int | float) for each in made for value in each)
     require(numeric, f"{told}, but must be a list of numbers, or of such lists.")

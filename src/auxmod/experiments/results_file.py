@@ -16,8 +16,9 @@ from typing import Any, BinaryIO
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
+from auxmod.experiments.kept import Models
 from auxmod.experiments.trusted import check_row
-from auxmod.files import METRICS, MODEL, MODELS, append, is_torn, json_line, named, parse, sealed, unsealed, user_named
+from auxmod.files import METRICS, append, is_torn, json_line, named, parse, sealed, unsealed, user_named
 
 
 def result_row(
@@ -76,15 +77,10 @@ def _is_json(line: bytes) -> bool:
         return False
 
 
-def models_of(results: Path) -> Path:
-    """The directory beside a results file that has its runs' models, where they are kept: each under its hash."""
-    return results.with_name(results.name + MODELS)
-
-
 class Results:
     """What a results file says of each run, read on from where it was last read."""
 
-    def __init__(self, path: Path, models: Path | None = None) -> None:
+    def __init__(self, path: Path, models: Models | None = None) -> None:
         self.path, self.models = path, models
         self.scored: set[str] = set()
         """Runs with figures."""
@@ -115,18 +111,18 @@ class Results:
         return rows
 
     def done(self, run: str) -> bool:
-        """Whether a run has its figures; and its model, where these are kept."""
-        return run in self.scored and (self.models is None or (self.models / run / MODEL).exists())
+        """Whether a run has its figures; and its models, where these are kept."""
+        return run in self.scored and (self.models is None or self.models.has(run))
 
     def failed(self, run: str) -> int:
         """How often a run has failed that has no figures."""
         return 0 if run in self.scored else self.failures[run]
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """Add, in a single write, the rows of runs that have no figures yet; returns what was added."""
+        """Add, in a single write, the rows of runs that are not done yet; returns what was added."""
         with locked(self.path) as file:
             self.refresh()
-            fresh = [row for row in rows if row["hash"] not in self.scored]
+            fresh = [row for row in rows if not self.done(row["hash"])]
             with named(self.path):
                 append(file.fileno(), b"".join(json_line(sealed(row)) for row in fresh))
                 os.fsync(file.fileno())

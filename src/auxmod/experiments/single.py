@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -152,7 +153,7 @@ def train(
     """
     one = "auxmod.train takes a RunConfig, or settings by name, as in n=16, q=97; a preset is preset='demo'."
     require(config is None or isinstance(config, RunConfig), one)
-    check_options(keep_every, tell)
+    check_options(keep_every, tell, out=out)
     require(keep_every is None or out is not None, "keep_every needs out, the directory of the run that keeps them.")
     given = {"config": config, "preset": preset}
     said = settings | {name: value for name, value in given.items() if value is not None}
@@ -174,8 +175,11 @@ def train(
         return load(place, device)
 
 
-def check_options(keep_every: int | None, tell: object) -> None:
+def check_options(keep_every: int | None, tell: object, **places: object) -> None:
     """Refuse what Python may say amiss of how training is kept and told."""
+    for name, place in places.items():
+        able = place is None or (isinstance(place, str | os.PathLike) and os.fspath(place) != "")
+        require(able, f"{name} is {place!r}, but must be a path, or None to keep nothing.")
     able = keep_every is None or (is_int(keep_every) and keep_every >= 1)
     require(able, f"keep_every is {keep_every!r}, but must be a whole number of steps.")
     require(callable(tell), f"tell is {tell!r}, but must be a function, such as print.")

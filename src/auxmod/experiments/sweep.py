@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,9 @@ import torch
 from auxmod.config import RunConfig
 from auxmod.experiments import claims
 from auxmod.experiments.ensembles import Ended, Notice, Started, TooLarge, attempted, train_ensemble
+from auxmod.experiments.kept import Models
 from auxmod.experiments.packing import Shape, check_precisions, plan
-from auxmod.experiments.results_file import Results, locked, models_of
+from auxmod.experiments.results_file import Results, locked
 from auxmod.experiments.run_directory import take_away
 from auxmod.experiments.single import Interrupted
 from auxmod.learning.cost import work
@@ -62,15 +63,15 @@ def run_sweep(
     retry_failed: bool = False,
     keep_models: bool = False,
     keep_every: int | None = None,
-) -> Iterator[Event]:
+) -> Generator[Event, None, None]:
     """Train every run that the results file has no line of, and append one for each.
 
     Of runs that failed, with ``retry_failed``, each is tried once more. When ``stopping()`` says so, what is in
     training is saved and :class:`Interrupted` raised; the same call goes on from there. With ``keep_models`` each run's
-    model is kept in `models_of` the file, and one that is not there is trained for that; ``keep_every`` so many steps
-    also those on its way.
+    model is kept in `models_of` the file, ``keep_every`` so many steps also as it is on its way; a run that has
+    figures, but not these models, is trained for them, and its new figures are added.
     """
-    queue = Queue(configs, results, device, retry_failed, keep_models)
+    queue = Queue(configs, results, device, retry_failed, Models(results, keep_every) if keep_models else None)
     options: dict[str, Any] = {"checkpoint_every": checkpoint_every, "keep_every": keep_every, "stopping": stopping}
     while True:
         claim, standing = queue.next()
@@ -99,13 +100,12 @@ class Queue:
         results: Path,
         device: torch.device,
         retry_failed: bool,
-        keep_models: bool = False,
+        models: Models | None = None,
     ) -> None:
         check_precisions(configs, device)
         self.cells = {config.hash: config for config in configs}
         self.device, self.results = device, results
-        self.models = models_of(results) if keep_models else None
-        self.book = Results(results, self.models)
+        self.models, self.book = models, Results(results, models)
         self.ended: set[str] = set()
         """Runs that came to an end here, if perhaps to none that gave what they lacked."""
         self.directory = claims.directory_of(results)
@@ -116,6 +116,8 @@ class Queue:
         if not all(map(self.finished, self.cells)):
             with locked(results):
                 claims.announce(self.directory, {run: config.to_dict() for run, config in self.cells.items()})
+            if models:
+                models.prepare(self.cells)
 
     def finished(self, run: str) -> bool:
         return self.book.done(run) or self.book.failed(run) > self.forgiven[run] or run in self.ended
@@ -147,30 +149,34 @@ class Queue:
         ours = all(run in self.cells and run not in taken for run in members)
         return ours and any(run in free for run in members)
 
-    def finish(self, claim: claims.Claim, rows: list[dict[str, Any]]) -> None:
+    def finish(self, rows: list[dict[str, Any]]) -> None:
         self.book.refresh()
         self.book.append(row for row in rows if not self.finished(row["hash"]))
         self.ended |= {row["hash"] for row in rows}
-        claim.forget()
 
     def tidy(self) -> None:
+        """Delete what is saved of runs that nobody is to go on with: not that of another sweep, for its models."""
+        kept = Models(self.results)
         with locked(self.results):
-            claims.tidy(self.directory, self.book.scored | set(self.book.failures))
+            others = self.book.scored - self.cells.keys() if kept.place.is_dir() else set[str]()
+            waiting = {run for run in others if not kept.has(run)}
+            claims.tidy(self.directory, (self.book.scored | set(self.book.failures)) - waiting)
             if self.models and not claims.held(self.directory):
-                take_away(self.models.rglob(".*"))
+                take_away(self.models.place.rglob(".*"))
 
 
 def _attempt(queue: Queue, claim: claims.Claim, options: Mapping[str, Any]) -> Iterator[Event]:
     """Train a claimed ensemble; one too large for the memory is given back, to come again in halves."""
     configs, device = [queue.cells[run] for run in claim.members], queue.device
+    models = queue.models.place if queue.models else None
 
     def train() -> Iterator[Any]:
-        return train_ensemble(configs, device, state=claim.state, models=queue.models, **options)
+        return train_ensemble(configs, device, state=claim.state, models=models, **options)
 
     for event in attempted(configs, device, train, claim.state):
         if isinstance(event, Ended):
-            queue.finish(claim, event.rows)
+            queue.finish(event.rows)  # before their models are written, for which there may be no room
         if isinstance(event, TooLarge):
             queue.limits[shape_of(configs[0])] = event.half
-            claim.forget()
         yield event
+    claim.forget()

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from auxmod.config import TAUS, Distribution, Fill, RunConfig
 from auxmod.errors import require
-from auxmod.files import holds_training, user_named
+from auxmod.files import holds_training, is_models, user_named
 from auxmod.learning.activations import Hook, activations
 from auxmod.learning.checkpoint import check_own, load_model, save_model
 from auxmod.learning.evaluation import averaged, chunks, evaluate, rows_at_once
@@ -86,7 +86,7 @@ class TrainedModel(nn.Module):
         """
         rows = torch.from_numpy(check_rows(x, self.config.problem)).to(self.encoder.head.weight.device)
         require(len(rows) >= 1, "There is no row to look at.")
-        seen = activations(self.encoder, self._features(rows[None]), hooks or {})
+        seen = activations(self.encoder, self._features(rows[None]), {} if hooks is None else hooks)
         return seen | {"values": self._objective.decode(seen["outputs"][None])[0]}
 
     @torch.no_grad()
@@ -147,6 +147,8 @@ class TrainedModel(nn.Module):
     def save_pretrained(self, directory: str | Path) -> None:
         """Write `config.json` and `model.safetensors`, which :func:`auxmod.load` reads; never over a run's own."""
         place = Path(directory)
+        kept = any(map(is_models, place.absolute().parents))
+        require(not kept, f"{place} is among the models that a sweep has kept: choose another directory.")
         sentence = f"{place} holds a run, whose model this would overwrite: choose another directory."
         require(not holds_training(place), sentence)
         check_own(place)

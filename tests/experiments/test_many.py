@@ -1,5 +1,6 @@
 """`auxmod.sweep`: every combination's figures and model, trained together; kept, and gone on with, where asked."""
 
+import dataclasses
 import errno
 import os
 import shutil
@@ -39,6 +40,14 @@ def test_every_combination_has_its_settings_figures_and_model() -> None:
         assert cell.curve[-1]["step"] == 18
         assert cell.model is not None
         assert cell.model.config == cell.config
+
+
+def test_a_list_of_cells_can_be_read() -> None:
+    (cell,) = auxmod.sweep([tiny()], device="cpu")
+    assert cell.scores is not None
+    assert repr(cell) == f"Cell({tiny().hash}: match={cell.scores['match']:.4f})"
+    named = dataclasses.replace(cell, settings={"k": 4, "method": "aux"}, scores=None, failed="It diverged.")
+    assert repr([named]) == "[Cell(k=4, method='aux': failed='It diverged.')]"
 
 
 def test_a_model_is_what_it_is_alone_and_gives_its_cells_figures() -> None:

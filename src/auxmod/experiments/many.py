@@ -23,7 +23,7 @@ from auxmod.learning.precision import resolve_device
 from auxmod.learning.trained import TrainedModel, load
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Cell:
     """A run of a sweep, and what came of it."""
 
@@ -38,6 +38,11 @@ class Cell:
     curve: list[dict[str, Any]]
     """Points of the learning curve: ``step``, ``loss``, and ``accuracy`` on held-out inputs."""
     model: TrainedModel | None
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name}={value!r}" for name, value in self.settings.items()) or self.config.hash
+        came = f"failed={self.failed!r}" if self.scores is None else f"match={self.scores['match']:.4f}"
+        return f"Cell({said}: {came})"
 
 
 def sweep(

@@ -280,8 +280,12 @@ def test_a_cell_is_run_shown_kept_and_agrees_with_itself(cli: Cli) -> None:
     assert all(0 <= row["mean"] <= 100 for row in rows.values())
     kept = Path("results/table1b.jsonl").read_bytes()
     assert kept.count(b"\n") == 6
+    assert [json.loads(line)["provenance"]["members"] for line in kept.splitlines()] == [2] * 2 + [4] * 4
     cli(*CELL, "--seeds", 2)
     assert Path("results/table1b.jsonl").read_bytes() == kept  # nothing was missing
+    cli(*CELL, "--seeds", 2, "--members", 3, "--results", "apart.jsonl")
+    apart = [json.loads(line)["provenance"]["members"] for line in Path("apart.jsonl").read_text().splitlines()]
+    assert apart == [2] * 2 + [3] * 3 + [1]
     code, _, error = cli(*CELL, "--method", "aux", "--results", "again/mine.jsonl")
     assert code == 0, error
     run = wants.wanted("paper", "aux", (16, 97), "angular", 60).run
@@ -390,6 +394,7 @@ def test_what_needs_no_runs_is_printed_at_once(cli: Cli) -> None:
         (["table", "table2", "--tau", "near"], "--tau is 'near', but must be numbers"),
         (["figure", "gap", "--out", "gap.jpg"], "gap.jpg does not end in .png, .svg or .pdf"),
         (["reproduce", "table1a", "--seeds", "0"], "--seeds is 0, but a cell needs at least 1"),
+        (["reproduce", "table1a", "--members", "0", "--dry-run"], "--members is 0, but must be 1 or more"),
         (["reproduce", "table1a", "--n", "7"], "No cell of table1a is as --n, --q, --samples,"),
         (["reproduce", "gap", "--n", "x"], "--n is 'x', but must be whole numbers"),
         (["reproduce", "table1a", "--q", "1.5"], "--q is '1.5', but must be whole numbers"),

@@ -207,6 +207,8 @@ def test_a_dry_run_says_cells_packing_cost_and_trains_nothing(
     assert (told["cells"], told["left"], len(told["ensembles"])) == (24, 24, 3)
     assert [row["members"] for row in told["ensembles"]] == [8, 8, 8]
     assert {"flops", "bytes", "seconds"} <= told.keys()
+    assert main([*command, "--members", "5", "--json"]) == 0
+    assert [row["members"] for row in json.loads(capsys.readouterr().out)["ensembles"]] == [5, 3, 5, 3, 5, 3]
     assert main(command) == 0
     assert "How it is packed" in capsys.readouterr().out
     assert not results.exists()
@@ -283,6 +285,7 @@ BOTH = [
     (["--results", "other.jsonl"], r"Line 1 of other\.jsonl has format 7; this version of auxmod reads format 1"),
     (["--results", "."], "is a directory"),
     (["--checkpoint-every", "0"], "--checkpoint-every is 0"),
+    (["--members", "0"], "--members is 0, but must be 1 or more"),
     (["--device", "gpu"], "--device is 'gpu'"),
 ]
 WRONG = [

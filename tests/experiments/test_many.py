@@ -70,6 +70,12 @@ def test_runs_of_any_kind_may_be_given_and_one_twice_is_trained_once() -> None:
     assert cells[0].scores == cells[2].scores
 
 
+def test_no_more_train_together_than_is_asked() -> None:
+    events: list[object] = []
+    auxmod.sweep(k=3, seed=range(5), members=2, tell=events.append, **AXES)
+    assert begun(events) == [2, 2, 1]
+
+
 def test_the_same_call_goes_on_and_trains_nothing_twice(tmp_path: Path) -> None:
     place, events = tmp_path / "r.jsonl", list[object]()
     first = auxmod.sweep(k=[3], results=place, keep_every=6, **AXES)
@@ -260,6 +266,8 @@ def test_of_several_methods_k_and_r_are_of_aux_alone() -> None:
     [
         ({"k": [3, 1]}, r"(in the cell --k 1)"),
         ({"keep_every": 5}, "needs results"),
+        ({"members": 0}, "whole number of models"),
+        ({"members": 2.0}, "whole number of models"),
         ({"keep_every": 0}, "whole number of steps"),
         ({"tell": "print"}, "must be a function"),
         ({"kay": [3]}, "no setting 'kay'"),

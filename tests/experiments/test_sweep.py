@@ -496,6 +496,9 @@ def test_an_ensemble_is_as_large_as_the_memory_and_no_larger_than_it_pays() -> N
     assert set(sizes(free=0)) == {1}
     limits = {shape_of(cells[0]): 50}
     assert sizes(free=2**40, limits=limits) == [50, 50, 50]
+    assert sizes(free=2**40, members=60) == [60, 60, 30]
+    assert sizes(free=2**40, members=60, limits=limits) == [50, 50, 50]
+    assert sizes(free=2**40, members=100) == [100, 50]
 
 
 def test_members_take_what_the_largest_does() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from auxmod.cli import display
-from auxmod.cli.options import RUN, SWITCH, WHOLE, Device, Force, Json, Quiet, RetryFailed, whole_numbers
+from auxmod.cli.options import RUN, SWITCH, WHOLE, Device, Force, Json, Members, Quiet, RetryFailed, whole_numbers
 from auxmod.cli.shown import (
     NONE,
     Form,
@@ -58,6 +58,7 @@ def reproduce(
     out: Annotated[Path | None, Parameter(help=_OUT, group=RUN)] = None,
     force: Force = False,
     device: Device = "auto",
+    members: Members = None,
     retry_failed: RetryFailed = False,
     dry_run: Annotated[
         bool, SWITCH, Parameter(help="Say how many runs are done and how many missing; train nothing.", group=RUN)
@@ -80,12 +81,13 @@ def reproduce(
     drawn_at = out or (default_picture(item, presets) if item == "curves" and not samples else None)
     pictures, kept = _pictures(pictures_of(item, presets, drawn_at) if drawn_at else [], out, force, dry_run)
     place, counts = results or default_place(), whole_numbers(samples, "--samples")
+    common = Common(device=device, members=members, retry_failed=retry_failed, quiet=quiet)
+    common.check(None, None)
     only = only or Only()
     runs = _runs(item, presets, seeds, counts, only)
     if dry_run:
         require(format in ("text", "json"), f"--dry-run prints text or JSON: leave out --format {format}.")
         return _describe(runs, place, retry_failed, json or format == "json")
-    common = Common(device=device, retry_failed=retry_failed, quiet=quiet)
     failed = sum(_run(name, cells, place, common) for name, cells in runs.items())
     stored = _stored(place)
     if item in (*SHAPES, "all"):

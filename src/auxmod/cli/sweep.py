@@ -19,6 +19,7 @@ from auxmod.cli.options import (
     ConfigFile,
     Device,
     Json,
+    Members,
     Preset,
     Quiet,
     RetryFailed,
@@ -74,6 +75,7 @@ class Common:
     config: ConfigFile = None
     device: Device = "auto"
     checkpoint_every: CheckpointEvery = 1000
+    members: Members = None
     retry_failed: RetryFailed = False
     json: Json = False
     quiet: Quiet = False
@@ -109,6 +111,7 @@ class Common:
         """Flags that cannot be meant are a sentence, before anything is planned."""
         every = self.checkpoint_every
         require(every >= 1, f"--checkpoint-every is {every}, but must be 1 step or more.")
+        require(self.members is None or self.members >= 1, f"--members is {self.members}, but must be 1 or more.")
         alone = "--shared is where the workers of a --cluster save: give --cluster too."
         require(bool(cluster) or shared is None, alone)
 
@@ -130,7 +133,7 @@ class Common:
     ) -> Iterator[Any]:
         """The sweep itself, here or on a cluster."""
         options: dict[str, Any] = {"checkpoint_every": self.checkpoint_every, "retry_failed": self.retry_failed}
-        options["stopping"] = stopping
+        options |= {"members": self.members, "stopping": stopping}
         if cluster:
             from auxmod.experiments.cluster import run_on_cluster
 
@@ -211,7 +214,7 @@ def _describe(configs: Sequence[RunConfig], common: Common, keep: Keeping) -> No
 
     chosen = resolve_device(common.device)
     left = common.left(configs, keep)
-    ensembles = forecast(plan(left, chosen), chosen)
+    ensembles = forecast(plan(left, chosen, members=common.members), chosen)
     seconds = sum(row["seconds"] for row in ensembles)
     flops, most = sum(row["flops"] for row in ensembles), max((row["bytes"] for row in ensembles), default=0)
     counts = {"results": str(common.results), "device": str(chosen), "cells": len(configs), "left": len(left)}

@@ -55,6 +55,7 @@ def run_on_cluster(
     stopping: Callable[[], bool] = lambda: False,
     checkpoint_every: int = 1000,
     retry_failed: bool = False,
+    members: int | None = None,
 ) -> Iterator[Event]:
     """What `run_sweep` does, by the workers of the cluster at ``address``; ``local`` starts one here.
 
@@ -66,7 +67,7 @@ def run_on_cluster(
         if device == "cuda" and not _gpus(ray):
             require(address != "local", "--device is 'cuda', but this machine has no GPU: choose auto or cpu.")
             yield Notice("The cluster has no GPU yet: waiting for one. Ctrl-C stops.")
-        desk = Desk(ray, Queue(configs, results, _kind(ray, device), retry_failed), shared)
+        desk = Desk(ray, Queue(configs, results, _kind(ray, device), retry_failed, members), shared)
         options = (str(shared.absolute()) if shared else None, checkpoint_every, retry_failed, sys.argv)
         try:
             while True:
@@ -136,7 +137,7 @@ class Desk:
         workers = max(1, int(self.ray.cluster_resources().get(self.resource, 1)))
         configs, most = list(free.values()), -(-len(free) // workers)
         limits = {shape_of(config): most for config in configs}
-        planned = plan(configs, self.queue.device, free=self.room, limits=limits)
+        planned = plan(configs, self.queue.device, members=self.queue.members, free=self.room, limits=limits)
         return [*found, *((None, members) for members in planned)]
 
     def _room(self, stopping: Callable[[], bool]) -> int:

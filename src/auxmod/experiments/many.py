@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from auxmod.checked import is_int
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments.kept import Models
@@ -51,6 +52,7 @@ def sweep(
     preset: str | None = None,
     results: str | Path | None = None,
     keep_every: int | None = None,
+    members: int | None = None,
     retry_failed: bool = False,
     device: str | torch.device = "auto",
     tell: Callable[[Event], object] = lambda event: None,
@@ -62,16 +64,20 @@ def sweep(
     cell, ``k=[4, 5], seed=range(3)`` makes six. Or give runs, any list of them. With ``results``, a file, each cell
     becomes a line of it, its model is kept in the directory `<results>.models`, under the run's hash, and what is there
     already is not trained again; of what was stopped the same call goes on from where it was last saved. Each
-    ``keep_every`` steps models are kept on their way too, in `steps/<step>` below that. ``tell`` hears how it goes.
+    ``keep_every`` steps models are kept on their way too, in `steps/<step>` below that. At most ``members`` train
+    together. ``tell`` hears how it goes.
     """
     check_options(keep_every, tell, results=results)
+    able = members is None or (is_int(members) and members >= 1)
+    require(able, f"members is {members!r}, but must be a whole number of models.")
     require(keep_every is None or results is not None, "keep_every needs results, the file beside which models lie.")
     cells, configs = _cells(runs, preset, settings)
     chosen = resolve_device(device)
     with contextlib.ExitStack() as stack:
         own = None if results is None else Path(results)
         place = own or Path(stack.enter_context(tempfile.TemporaryDirectory()), "results.jsonl")
-        options: dict[str, Any] = {"keep_models": True, "keep_every": keep_every, "retry_failed": retry_failed}
+        options: dict[str, Any] = {"keep_models": True, "keep_every": keep_every}
+        options |= {"members": members, "retry_failed": retry_failed}
         events = stack.enter_context(contextlib.closing(run_sweep(configs, place, chosen, **options)))  # claims go, too
         for event in events:
             tell(event)

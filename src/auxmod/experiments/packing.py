@@ -30,20 +30,22 @@ def plan(
     configs: Sequence[RunConfig],
     device: torch.device,
     *,
+    members: int | None = None,
     free: int | None = None,
     limits: Mapping[Shape, int] | None = None,
 ) -> list[list[RunConfig]]:
     """The ensembles in which to train the runs: each of one shape, in the order given, as large as ``free`` bytes hold.
 
-    ``limits`` caps the members of some shapes. A run that does not fit alone is an ensemble of its own.
+    ``members`` caps them all, ``limits`` those of some shapes. A run that does not fit alone is an ensemble of its own.
     """
+    most = MOST_MEMBERS if members is None else members
     room = HEADROOM * (free_bytes(device) if free is None else free)
     groups: dict[Shape, list[RunConfig]] = {}
     for config in configs:
         groups.setdefault(shape_of(config), []).append(config)
     packed = []
-    for group, members in groups.items():
-        packed += _split(members, room, min(MOST_MEMBERS, (limits or {}).get(group, MOST_MEMBERS)), device)
+    for group, runs in groups.items():
+        packed += _split(runs, room, min(most, (limits or {}).get(group, most)), device)
     return packed
 
 

@@ -61,17 +61,18 @@ def run_sweep(
     stopping: Callable[[], bool] = lambda: False,
     checkpoint_every: int = 1000,
     retry_failed: bool = False,
+    members: int | None = None,
     keep_models: bool = False,
     keep_every: int | None = None,
 ) -> Generator[Event, None, None]:
     """Train every run that the results file has no line of, and append one for each.
 
-    Of runs that failed, with ``retry_failed``, each is tried once more. When ``stopping()`` says so, what is in
-    training is saved and :class:`Interrupted` raised; the same call goes on from there. With ``keep_models`` each run's
-    model is kept in `models_of` the file, ``keep_every`` so many steps also as it is on its way; a run that has
-    figures, but not these models, is trained for them, and its new figures are added.
+    Of runs that failed, with ``retry_failed``, each is tried once more. At most ``members`` train together. When
+    ``stopping()`` says so, what is in training is saved and :class:`Interrupted` raised; the same call goes on from
+    there. With ``keep_models`` each run's model is kept in `models_of` the file, ``keep_every`` so many steps also as
+    it is on its way; a run that has figures, but not these models, is trained for them, and its new figures are added.
     """
-    queue = Queue(configs, results, device, retry_failed, Models(results, keep_every) if keep_models else None)
+    queue = Queue(configs, results, device, retry_failed, members, Models(results, keep_every) if keep_models else None)
     options: dict[str, Any] = {"checkpoint_every": checkpoint_every, "keep_every": keep_every, "stopping": stopping}
     while True:
         claim, standing = queue.next()
@@ -100,11 +101,12 @@ class Queue:
         results: Path,
         device: torch.device,
         retry_failed: bool,
+        members: int | None = None,
         models: Models | None = None,
     ) -> None:
         check_precisions(configs, device)
         self.cells = {config.hash: config for config in configs}
-        self.device, self.results = device, results
+        self.device, self.results, self.members = device, results, members
         self.models, self.book = models, Results(results, models)
         self.ended: set[str] = set()
         """Runs that came to an end here, if perhaps to none that gave what they lacked."""
@@ -128,7 +130,8 @@ class Queue:
             left, free, taken = self.look()
             members = next((m for m in claims.unfinished(self.directory) if self._adopts(m, free, taken)), None)
             if members is None and free:
-                members = tuple(c.hash for c in plan(list(free.values()), self.device, limits=self.limits)[0])
+                planned = plan(list(free.values()), self.device, members=self.members, limits=self.limits)
+                members = tuple(config.hash for config in planned[0])
             claim = claims.take(self.directory, members) if members else None
         return claim, self.standing(left, free)
 

@@ -236,6 +236,7 @@ def test_accuracy_by_terms_and_by_modulus_has_its_chance_beside_it() -> None:
     assert [each.get_label() for each in left.containers] == ["auto", "aux", "sparse", "naive not run (11 of 11)"]
     aux = left.containers[1].lines[0]
     assert aux.get_ydata().tolist() == pytest.approx([100 / n for n in (4, 6, 8, 12, 16, 24, 32, 48)])
+    assert words(left.figure)[-1] == "chance"
     guessed = right.lines[-1]
     assert guessed.get_xdata().tolist() == [11, 31, 97, 257]
     assert guessed.get_ydata().tolist() == pytest.approx([100 / q for q in (11, 31, 97, 257)])

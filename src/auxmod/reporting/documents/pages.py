@@ -41,6 +41,7 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
     ("docs/paper.md", errata.COMMAND, paper_errors),
     ("docs/results.md", "make pages: verdicts", verdicts.verdicts),
     ("docs/results.md", "make pages: fewer", demo.fewer),
+    ("docs/results.md", "make pages: harder", demo.harder),
     ("docs/results.md", "make pages: table 1", table1.table),
     ("docs/results.md", "make pages: table 1 in short", table1.in_short),
     ("docs/results.md", "make pages: table 1 at 1M", table1.larger),
@@ -69,7 +70,7 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
 """Every block made from results/: its file, what its marker says, and what makes it."""
 
 
-PICTURES = {BENCH: "", "headline": "demo", "fewer": "demo"} | dict.fromkeys(
+PICTURES = {BENCH: "", "headline": "demo", "fewer": "demo", "harder": "demo"} | dict.fromkeys(
     ("table1a", "table1b", "grid", "configs"), "paper"
 )
 """The pictures in docs/: figures of items, each in a preset; and the benchmark's."""

@@ -134,7 +134,7 @@ def fewer_figure(stored: results.Index) -> Figure:
     for axes in (left, right):
         axes.axhline(results.chance(run), zorder=0, **CHANCE)
         clean(axes)
-    legend_below(figure, left.get_legend_handles_labels()[0])
+    _legend_of(figure, left)
     return figure
 
 
@@ -150,12 +150,20 @@ def harder_figure(stored: results.Index) -> Figure:
         guessed = sorted({(cell.facts[fact], cell.chance) for cell in own if cell.chance is not None})
         axes.plot(*zip(*guessed, strict=True), zorder=0, **CHANCE)
         clean(axes)
-    left.set_title(f"by the number of terms N, at q = {demo.problem.q}", **TITLE)
+    seen = f"{amount(demo.training.samples)} samples, {demo.training.steps:,} steps"
+    left.set_title(f"by the number of terms N, at q = {demo.problem.q}: {seen}", **TITLE)
     right.set_title(f"by the modulus q, at N = {demo.problem.n}", **TITLE)
     left.set(xlabel="terms", ylabel="match accuracy (%)")
     right.set(xlabel="modulus")
-    legend_below(figure, left.get_legend_handles_labels()[0])
+    _legend_of(figure, left)
     return figure
+
+
+def _legend_of(figure: Figure, axes: Axes) -> None:
+    """What is drawn in a panel, and chance."""
+    from matplotlib.lines import Line2D
+
+    legend_below(figure, [*axes.get_legend_handles_labels()[0], Line2D([], [], label="chance", **CHANCE)])
 
 
 def _seen(cell: Cell, amount: str) -> str:

@@ -35,7 +35,8 @@ def models_of(results: Path) -> Path:
 
 def is_models(directory: Path) -> bool:
     """Whether a directory is that of a results file beside it."""
-    return directory.name.endswith(MODELS) and directory.with_name(directory.name.removesuffix(MODELS)).is_file()
+    file = directory.name.removesuffix(MODELS)
+    return file not in ("", directory.name) and directory.with_name(file).is_file()
 
 
 def holds_training(directory: Path) -> bool:

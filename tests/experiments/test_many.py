@@ -12,12 +12,14 @@ import pytest
 import torch
 
 import auxmod
+from auxmod.cli import main
 from auxmod.errors import UserError
+from auxmod.experiments.claims import directory_of
+from auxmod.experiments.ensembles import Ended, Notice, Started
 from auxmod.experiments.results_file import read_results
-from auxmod.experiments.sweep import Started
 from auxmod.files import models_of, sealed, write_lines
 from auxmod.learning.engine import Progress
-from tiny import SETTINGS, tiny
+from tiny import SETTINGS, flags, tiny
 
 AXES: dict[str, Any] = SETTINGS | {"method": "aux", "r": 0.4, "device": "cpu"}
 X = [[0, 1, 2, 3], [6, 6, 6, 6]]
@@ -107,14 +109,26 @@ def test_a_cell_that_has_figures_but_no_model_is_trained_for_it_and_has_the_mode
     assert len(place.read_text().splitlines()) == 2
 
 
-def test_models_on_their_way_are_trained_for_where_none_is_there(tmp_path: Path) -> None:
+def test_models_on_their_way_that_are_asked_for_too_late_are_told_of(tmp_path: Path) -> None:
     place, events = tmp_path / "r.jsonl", list[object]()
-    (cell,) = auxmod.sweep(results=place, k=3, **AXES)
-    for every, trained in ((6, 1), (6, 0), (1000, 0)):
+    cells = auxmod.sweep(results=place, k=[3, 4], **AXES)
+
+    def told(every: int) -> list[str]:
         events.clear()
-        auxmod.sweep(results=place, k=3, keep_every=every, tell=events.append, **AXES)
-        assert len(begun(events)) == trained
-    assert len(os.listdir(models_of(place) / cell.config.hash / "steps")) == 3
+        auxmod.sweep(results=place, k=[3, 4], keep_every=every, tell=events.append, **AXES)
+        return [event.sentence for event in events if isinstance(event, Notice)]
+
+    kept = [models_of(place) / cell.config.hash for cell in cells]
+    remedy = f"delete their directories in {models_of(place)} to train them for these."
+    assert told(6) == [f"2 of 2 cells were done before, without models on their way: {remedy}"]
+    assert not begun(events)
+    assert told(1000) == []  # more than there are steps
+    shutil.rmtree(kept[0])
+    assert told(6) == [f"1 of 2 cells were done before, without models on their way: {remedy}"]
+    assert begun(events) == [1]
+    shutil.rmtree(kept[1])
+    assert told(6) == []
+    assert [sorted(os.listdir(place / "steps"), key=int) for place in kept] == [["6", "12", "18"]] * 2
 
 
 def test_what_lies_where_a_model_is_to_be_kept_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
@@ -168,14 +182,43 @@ def test_where_models_cannot_be_written_no_figure_is_lost(tmp_path: Path, monkey
     assert all(cell.model is not None for cell in auxmod.sweep(results=place, k=[3, 4], **AXES))
 
 
+@pytest.mark.parametrize("kind", [RuntimeError, torch.OutOfMemoryError])
+def test_what_goes_wrong_when_models_are_written_is_not_told_as_a_run_that_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[RuntimeError]
+) -> None:
+    def broken(*_: object) -> None:
+        raise kind("It broke.")
+
+    place, events = tmp_path / "r.jsonl", list[object]()
+    monkeypatch.setattr("auxmod.experiments.ensembles.save_models", broken)
+    with pytest.raises(kind, match=r"It broke\."):
+        auxmod.sweep(results=place, k=[3, 4], tell=events.append, **AXES)
+    (ended,) = (event for event in events if isinstance(event, Ended))
+    assert all("scores" in row for row in ended.rows)
+    assert len(read_results(place)) == 2
+
+
+def test_a_model_of_one_cell_that_is_damaged_stops_no_other(tmp_path: Path) -> None:
+    place = tmp_path / "r.jsonl"
+    (cell,) = auxmod.sweep(results=place, k=3, **AXES)
+    (models_of(place) / cell.config.hash / "config.json").write_text("{")
+    (other,) = auxmod.sweep(results=place, k=4, **AXES)
+    assert other.model is not None
+    command = ["sweep", *flags("--k", "4", "--r", "0.4", "--lr", "1e-3"), "--results", str(place), "--keep-models"]
+    assert main([*command, "--quiet"]) == 0
+
+
 def test_a_model_that_a_sweep_keeps_is_not_written_over(tmp_path: Path) -> None:
     place = tmp_path / "r.jsonl"
     (cell,) = auxmod.sweep(results=place, k=3, keep_every=6, **AXES)
     assert cell.model is not None
-    for kept in (models_of(place) / cell.config.hash, models_of(place) / cell.config.hash / "steps" / "6"):
+    own, models = cell.config.hash, models_of(place)
+    for kept in (models / own, models / own / "steps" / "6", models, tmp_path / "x" / ".." / models.name / "new"):
         with pytest.raises(UserError, match="among the models that a sweep has kept"):
             cell.model.save_pretrained(kept)
-    cell.model.save_pretrained(tmp_path / "fine.models" / "mine")
+    for free in (tmp_path / "fine.models" / "mine", tmp_path / ".models" / "mine", models / ".." / "mine"):
+        cell.model.save_pretrained(free)
+        assert auxmod.load(free).config == cell.config
 
 
 def test_stopped_in_the_middle_the_same_call_goes_on(tmp_path: Path) -> None:
@@ -189,6 +232,7 @@ def test_stopped_in_the_middle_the_same_call_goes_on(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt) as held:
         auxmod.sweep(results=place, k=3, tell=stop, **AXES)
     assert held.traceback
+    assert not list(directory_of(place).glob("*.lock"))
     (cell,) = auxmod.sweep(results=place, k=3, **AXES)
     assert cell.model is not None
     assert sorted(os.listdir(tmp_path)) == ["r.jsonl", "r.jsonl.models"]
@@ -241,12 +285,15 @@ def test_a_run_that_comes_to_nothing_has_a_reason_and_no_model() -> None:
 def test_one_that_had_figures_and_now_comes_to_nothing_is_not_tried_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = tmp_path / "r.jsonl"
+    place, events = tmp_path / "r.jsonl", list[object]()
     (cell,) = auxmod.sweep(results=place, k=3, **AXES)
     (models_of(place) / cell.config.hash / "model.safetensors").unlink()
     monkeypatch.setattr("auxmod.learning.engine.Ensemble.step", lambda self: self.state.dead.fill_(0))
-    (again,) = auxmod.sweep(results=place, k=3, **AXES)
-    assert (again.scores, again.model) == (cell.scores, None)
+    for retry, trained in ((False, 1), (False, 0), (True, 1)):
+        events.clear()
+        (again,) = auxmod.sweep(results=place, k=3, retry_failed=retry, tell=events.append, **AXES)
+        assert (again.scores, again.model) == (cell.scores, None)
+        assert len(begun(events)) == trained
     assert len(read_results(place)) == 1
 
 

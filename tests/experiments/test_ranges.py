@@ -21,6 +21,12 @@ def test_of_several_methods_k_and_r_are_of_aux_alone() -> None:
     assert [(cell["seed"], cell["method"], cell.get("k")) for cell in together] == [
         (seed, *cell) for seed in (0, 1) for cell in (("naive", None), ("aux", 4), ("aux", 5))
     ]
+    twice = expand_all([{"method": ["naive", "aux"], "k": 4, "seed": [0, 0]}])
+    assert [cell["method"] for cell in twice] == ["naive", "naive", "aux", "aux"]
+    left_open = expand_all([{"method": [None, "aux", "naive"], "k": [4, 5]}])
+    assert [cell.get("k") for cell in left_open] == [4, 5, 4, 5, None]
+    many = {"method": "naive,sparse,auto,aux", "k": "2:51", "r": "0.01:0.5:0.01", "seed": "0:10"}
+    assert len(expand_all([many])) == 11 * (3 + 50 * 50)  # the product of all would be too many
     apart = [{"method": "naive", "k": 4}, {"method": "aux", "k": 4}]  # as in the cells of a file
     assert expand_all(apart) == [{"method": "naive"}, {"method": "aux", "k": 4}]
     assert expand_all([{"method": "naive", "k": 4}]) == [{"method": "naive", "k": 4}], "to be refused"

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from auxmod.experiments.claims import directory_of
 from auxmod.experiments.ensembles import Ended, Notice, Started, train_ensemble
 from auxmod.experiments.packing import HEADROOM, MOST_MEMBERS, forecast, plan
 from auxmod.experiments.resolving import resolved
-from auxmod.experiments.results_file import read_results, result_row
+from auxmod.experiments.results_file import Results, locked, read_results, result_row
 from auxmod.experiments.single import Interrupted, create_run, train_run
 from auxmod.experiments.sweep import Event, Standing, run_sweep
 from auxmod.files import CONFIG, MODEL, models_of
@@ -168,10 +169,50 @@ def test_a_sweep_that_ends_leaves_what_another_has_saved_on_the_way_to_its_model
     finish(CELLS[3:4], results)  # while it is in training
     assert list(directory_of(results).glob("*.safetensors"))
     running.close()
-    finish(CELLS[4:5], results)  # when it was stopped
+    finish(CELLS[:5], results)  # when it was stopped
     assert list(directory_of(results).glob("*.safetensors"))
     finish(CELLS[:2], results, keep_models=True)
     assert not directory_of(results).exists()
+
+
+@pytest.mark.usefixtures("eager_saving")
+def test_a_sweep_that_ends_leaves_what_another_has_saved_that_tries_again(tmp_path: Path) -> None:
+    results = tmp_path / "r.jsonl"
+    with locked(results):
+        pass
+    Results(results).append([result_row(CELLS[0], None, {}, failed="It was lost.")])
+    running = run_sweep(CELLS[:1], results, CPU, checkpoint_every=5, retry_failed=True)
+    list(itertools.islice(running, 12))
+    finish(CELLS[1:2], results)
+    assert list(directory_of(results).glob("*.safetensors"))
+    running.close()
+
+
+@pytest.mark.usefixtures("eager_saving")
+def test_what_was_saved_without_models_is_deleted_when_all_of_it_is_done(tmp_path: Path) -> None:
+    results = tmp_path / "r.jsonl"
+    finish(CELLS[2:3], results, keep_models=True)
+    running = run_sweep(CELLS[:2], results, CPU, checkpoint_every=5)
+    list(itertools.islice(running, 12))
+    running.close()
+    finish(CELLS[:1], results)
+    assert list(directory_of(results).glob("*.safetensors"))
+    finish(CELLS[1:2], results)
+    assert not directory_of(results).exists()
+
+
+@pytest.mark.usefixtures("eager_saving")
+def test_of_what_was_begun_without_models_those_on_the_way_begin_where_it_goes_on(tmp_path: Path) -> None:
+    results = tmp_path / "r.jsonl"
+    running = run_sweep(CELLS[:1], results, CPU, checkpoint_every=5)
+    list(itertools.islice(running, 13))
+    running.close()
+    events = finish(CELLS[:1], results, keep_models=True, keep_every=4)
+    said = [each.sentence for each in events if isinstance(each, Notice)]
+    (step,) = (int(name) for name in re.findall(r"are kept from step (\d+) on: so far it was trained without", said[0]))
+    kept = sorted(map(int, os.listdir(models_of(results) / CELLS[0].hash / "steps")))
+    assert 4 <= step < kept[0]
+    assert kept[-1] == 16
 
 
 @pytest.mark.usefixtures("eager_saving")

@@ -110,7 +110,7 @@ def test_a_hook_of_nothing_or_of_another_shape_is_refused() -> None:
             model.activations(X, hooks={"pooled": wrong})
 
 
-@pytest.mark.parametrize("hooks", [[], "pooled", {"pooled": 0}, {"pooled": None}])
+@pytest.mark.parametrize("hooks", [[], "pooled", {"pooled": 0}, {"pooled": None}, {0: torch.zeros_like}])
 def test_hooks_that_are_no_functions_by_name_are_a_sentence(hooks: Any) -> None:
     with pytest.raises(auxmod.UserError, match="Hooks are functions by name"):
         made().activations(X, hooks=hooks)

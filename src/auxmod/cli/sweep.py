@@ -96,6 +96,8 @@ class Common:
         self.check(cluster, shared)
         tracked = tracker(track, self.results.parent) if track else None
         keep = keep or Keeping()
+        if told := Models(self.results, keep.every).without_steps(configs):
+            console(stderr=True).print(told, markup=False, soft_wrap=True)
         if left := self.left(configs, keep):
             say_seen(left)
             from auxmod.experiments.ensembles import Ended
@@ -119,9 +121,11 @@ class Common:
         """The runs that are still to be trained."""
         book = Results(self.results, Models(self.results, keep.every) if keep.models else None)
         book.refresh()
-        failed = [] if self.retry_failed else filter(book.failed, book.failures)
-        finished = {*filter(book.done, book.scored), *failed}
-        return [config for config in configs if config.hash not in finished]
+
+        def finished(run: str) -> bool:
+            return book.done(run) or bool(book.failed(run) and not self.retry_failed)
+
+        return [config for config in configs if not finished(config.hash)]
 
     def _events(
         self,

@@ -14,7 +14,7 @@ import fcntl
 import itertools
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -158,16 +158,17 @@ def account(state: Path) -> Any:
         raise ValueError(f"{state} has no account") from None
 
 
-def _saved(directory: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """The saved ensembles, each with its runs; what is none is passed over."""
+def _saved(directory: Path) -> Iterator[tuple[Path, tuple[str, ...], bool]]:
+    """The saved ensembles, each with its runs, and whether it is for their models; what is none is passed over."""
     for path in sorted(directory.glob(DIGEST + STATE)):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            yield path, tuple(_names(account(path)["members"]))
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            said = account(path)
+            yield path, tuple(_names(said["members"])), bool(said.get("models"))
 
 
 def unfinished(directory: Path) -> Iterator[tuple[str, ...]]:
     """The ensembles that were saved and not finished."""
-    return (members for _, members in _saved(directory))
+    return (members for _, members, _ in _saved(directory))
 
 
 def stopped(results: Path, finished: Collection[str]) -> list[tuple[int, int]]:
@@ -184,11 +185,15 @@ def stopped(results: Path, finished: Collection[str]) -> list[tuple[int, int]]:
     return found
 
 
-def tidy(directory: Path, finished: Collection[str]) -> None:
-    """Delete the saved ensembles whose runs are all finished; where nobody trains, the plan and an empty directory."""
+def tidy(directory: Path, finished: Collection[str], modelled: Callable[[str], bool] = lambda run: False) -> None:
+    """Delete the saved ensembles whose runs are all finished; where nobody trains, the plan and an empty directory.
+
+    One that is for its runs' models waits until each of them is ``modelled``.
+    """
     taken = held(directory)
-    for path, members in _saved(directory):
-        if set(members) <= set(finished) and taken.isdisjoint(members):
+    for path, members, models in _saved(directory):
+        over = set(members) <= set(finished) and (not models or all(map(modelled, members)))
+        if over and taken.isdisjoint(members):
             path.unlink(missing_ok=True)
     if taken:  # another sweep, of other cells into the same file
         return

@@ -19,6 +19,7 @@ from auxmod.experiments.resolving import load_data
 from auxmod.experiments.results_file import result_row
 from auxmod.experiments.saving import Saver, read
 from auxmod.experiments.single import Interrupted, device_name, divergence
+from auxmod.files import STEPS
 from auxmod.learning.checkpoint import OnTheWay, load_state, save_models
 from auxmod.learning.engine import Ensemble, Finished, Progress
 from auxmod.learning.memory import check_fits, clean_up
@@ -93,7 +94,9 @@ def train_ensemble(
             yield Notice(f"A saved ensemble cannot be gone on with, and starts over. {error}")
     ensemble = ensemble or _made(configs, device)
     before, saver = race.seconds - began, Saver(state, checkpoint_every, stopping)
-    kept = OnTheWay(_under(models), keep_every, race.step) if models else None
+    kept, race.models = OnTheWay(_under(models), keep_every, race.step) if models else None, models is not None
+    if kept and keep_every and race.step >= keep_every and not all((kept.place(c) / STEPS).is_dir() for c in configs):
+        yield Notice(f"Models on their way are kept from step {race.step:,} on: so far it was trained without.")
     yield Started(list(configs), race.step, steps)
     while True:
         riding = ensemble.configs
@@ -202,16 +205,19 @@ def attempted(
     one that goes on from there, and runs short again, is too large where it is.
     """
     reason = _unfit(configs[0], device) if len(configs) == 1 else None
-    full, begun, further = reason is not None, state.exists(), False
+    full, begun, further, ended = reason is not None, state.exists(), False, False
     if reason is None:
         try:
             for event in train():
+                ended |= isinstance(event, Ended)
                 further |= isinstance(event, Progress) or (isinstance(event, Started) and event.step == event.steps)
                 yield event
             return
         except torch.AcceleratorError:  # the device is lost to this process: nothing after it would work
             raise
         except RuntimeError as error:
+            if ended:  # its rows are out, and stand
+                raise
             full, reason = _out_of_memory(error), _reason(error)
     if full and state.exists() and not (begun and further):
         short = f"The ensemble saved in {state} does not fit into the memory that is free now"

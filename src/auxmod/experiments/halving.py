@@ -48,6 +48,8 @@ class Race:
     dead: dict[str, int] = field(default_factory=dict)
     rung: int = 0
     """The step of the last comparison."""
+    models: bool = False
+    """Whether its models are to be kept."""
 
     @classmethod
     def of(cls, configs: Sequence[RunConfig]) -> Race:

@@ -1,4 +1,7 @@
-"""Models beside a results file: each run's under its hash, and in `steps/` below that those on its way. No torch."""
+"""Models beside a results file: each run's under its hash, and in `steps/` below that those on its way. No torch.
+
+A run's own model is written last, so that where it lies all that was to be kept of the run does.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from auxmod.files import CONFIG, MODEL, STEPS, models_of, user_named
 
 @dataclass
 class Models:
-    """What models a results file's runs are to have, and which have them."""
+    """The models that a results file's runs are to have."""
 
     results: Path
     every: int | None = None
@@ -32,7 +35,7 @@ class Models:
             self.has(run)
 
     def has(self, run: str) -> bool:
-        """Whether all of a run's models are there; another thing in their place is refused."""
+        """Whether a run's model is there; another thing in its place is refused."""
         if run not in self._there and self._find(self.place / run, run):
             self._there.add(run)
         return run in self._there
@@ -49,5 +52,17 @@ class Models:
         except UserError as error:
             raise UserError(f"{error} {remedy}") from None
         require(config.hash == run, f"{place / CONFIG} is of another run than its directory is called by. {remedy}")
-        on_the_way = self.every is None or self.every > config.training.steps or any(place.glob(f"{STEPS}/*/{MODEL}"))
-        return (place / MODEL).is_file() and on_the_way
+        return (place / MODEL).is_file()
+
+    def lies(self, run: str) -> bool:
+        """Whether there is a model under a run's name, be it whose it may."""
+        return (self.place / run / MODEL).is_file()
+
+    def without_steps(self, configs: Iterable[RunConfig]) -> str | None:
+        """What is to be said where runs that have their model have none on their way, though these are asked for."""
+        cells = {config.hash for config in configs if self.every and self.every <= config.training.steps}
+        lone = [run for run in cells if self.lies(run) and not (self.place / run / STEPS).is_dir()]
+        if not lone:
+            return None
+        remedy = f"delete their directories in {self.place} to train them for these"
+        return f"{len(lone)} of {len(cells)} cells were done before, without models on their way: {remedy}."

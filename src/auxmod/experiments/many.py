@@ -14,6 +14,7 @@ import torch
 from auxmod.checked import is_int
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
+from auxmod.experiments.ensembles import Notice
 from auxmod.experiments.kept import Models
 from auxmod.experiments.ranges import expand_all
 from auxmod.experiments.resolving import resolved_all, with_digest
@@ -39,6 +40,7 @@ class Cell:
     curve: list[dict[str, Any]]
     """Points of the learning curve: ``step``, ``loss``, and ``accuracy`` on held-out inputs."""
     model: TrainedModel | None
+    """None where it failed, or failed when it was trained again for its model."""
 
     def __repr__(self) -> str:
         said = ", ".join(f"{name}={value!r}" for name, value in self.settings.items()) or self.config.hash
@@ -78,12 +80,14 @@ def sweep(
         place = own or Path(stack.enter_context(tempfile.TemporaryDirectory()), "results.jsonl")
         options: dict[str, Any] = {"keep_models": True, "keep_every": keep_every}
         options |= {"members": members, "retry_failed": retry_failed}
+        if said := Models(place, keep_every).without_steps(configs):
+            tell(Notice(said))
         events = stack.enter_context(contextlib.closing(run_sweep(configs, place, chosen, **options)))  # claims go, too
         for event in events:
             tell(event)
         return [
-            _cell(said, config, row, Models(place), chosen)
-            for said, config, row in zip(cells, configs, rows_of(configs, place), strict=True)
+            _cell(given, config, row, Models(place), chosen)
+            for given, config, row in zip(cells, configs, rows_of(configs, place), strict=True)
         ]
 
 

@@ -32,6 +32,8 @@ MOST_CELLS = 100_000
 CELLS = "cells"
 AUX_ALONE = {"k", "r"}
 """What other methods than aux have none of."""
+OPEN = (None, "aux")
+"""The methods that may have it: one that is left open may come to be aux."""
 _TYPES: dict[str, Any] = {name: get_type_hints(GROUPS[group])[name] for name, group in SETTINGS.items()}
 TYPES = _TYPES | {"k": int, "r": float, "seed": int}
 """Each flat setting's type."""
@@ -43,34 +45,37 @@ def expand(axes: Mapping[str, Any]) -> list[dict[str, Any]]:
     >>> expand({"k": "4:5", "r": "0.1,0.4"})
     [{'k': 4, 'r': 0.1}, {'k': 4, 'r': 0.4}, {'k': 5, 'r': 0.1}, {'k': 5, 'r': 0.4}]
     """
-    values = {name: alternatives(name, given) for name, given in axes.items()}
-    _check_count(math.prod(len(each) for each in values.values()))
-    return [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
+    return expand_all([axes])
 
 
 def expand_all(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The cells of several tables, one after another; of several methods, K and r are of aux alone."""
-    parts, count = [], 0
-    for table in tables:
-        parts.append(expand(table))
-        count += len(parts[-1])
-        _check_count(count)
-    methods = {cell["method"] for cell in itertools.chain(*parts) if "method" in cell}
-    several = "aux" in methods and len(methods) > 1
-    return list(itertools.chain(*(map(_of_aux_alone, parts) if several else parts)))
+    values = [{name: alternatives(name, given) for name, given in table.items()} for table in tables]
+    methods = {method for table in values for method in table.get("method", []) if method}
+    apart = "aux" in methods and len(methods) > 1
+    _check_count(sum(_count(table, apart) for table in values))
+    return [cell for table in values for cell in _product(table, apart)]
 
 
-def _of_aux_alone(cells: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Without K and r where another method than aux is named; of those that are then alike, the first."""
-    seen: set[tuple[tuple[str, Any], ...]] = set()
-    for cell in cells:
-        if cell.get("method", "aux") == "aux" or AUX_ALONE.isdisjoint(cell):
+def _count(table: Mapping[str, list[Any]], apart: bool) -> int:
+    """How many cells a table has."""
+    sizes = {name: len(each) for name, each in table.items()}
+    if not apart or "method" not in table:
+        return math.prod(sizes.values())
+    of_aux = math.prod(size for name, size in sizes.items() if name in AUX_ALONE)
+    rest = math.prod(size for name, size in sizes.items() if name not in {*AUX_ALONE, "method"})
+    return rest * sum(of_aux if method in OPEN else 1 for method in table["method"])
+
+
+def _product(table: Mapping[str, list[Any]], apart: bool) -> Iterator[dict[str, Any]]:
+    """A table's cells; where methods are ``apart``, one of another than aux comes once, without K and r."""
+    for places in itertools.product(*(range(len(each)) for each in table.values())):
+        at = dict(zip(table, places, strict=True))
+        cell = {name: table[name][place] for name, place in at.items()}
+        if not apart or cell.get("method") in OPEN:
             yield cell
-            continue
-        rest = {name: value for name, value in cell.items() if name not in AUX_ALONE}
-        if tuple(rest.items()) not in seen:
-            yield rest
-        seen.add(tuple(rest.items()))
+        elif not any(at.get(name) for name in AUX_ALONE):
+            yield {name: value for name, value in cell.items() if name not in AUX_ALONE}
 
 
 def alternatives(name: str, given: Any) -> list[Any]:

@@ -85,7 +85,7 @@ class Results:
         self.scored: set[str] = set()
         """Runs with figures."""
         self.failures: Counter[str] = Counter()
-        """How often each run has failed."""
+        """How often each run has failed, since it last had figures."""
         self._offset = self._lines = 0
 
     def refresh(self) -> list[dict[str, Any]]:
@@ -106,6 +106,7 @@ class Results:
         for row in rows:
             if "scores" in row:
                 self.scored.add(row["hash"])
+                self.failures.pop(row["hash"], None)
             else:
                 self.failures[row["hash"]] += 1
         return rows
@@ -115,8 +116,8 @@ class Results:
         return run in self.scored and (self.models is None or self.models.has(run))
 
     def failed(self, run: str) -> int:
-        """How often a run has failed that has no figures."""
-        return 0 if run in self.scored else self.failures[run]
+        """How often a run that is not done has failed."""
+        return 0 if self.done(run) else self.failures[run]
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Add, in a single write, the rows of runs that are not done yet; returns what was added."""

@@ -70,7 +70,7 @@ def run_sweep(
     Of runs that failed, with ``retry_failed``, each is tried once more. At most ``members`` train together. When
     ``stopping()`` says so, what is in training is saved and :class:`Interrupted` raised; the same call goes on from
     there. With ``keep_models`` each run's model is kept in `models_of` the file, ``keep_every`` so many steps also as
-    it is on its way; a run that has figures, but not these models, is trained for them, and its new figures are added.
+    it is on its way; a run that has figures, but no model, is trained for that, and its new figures are added.
     """
     queue = Queue(configs, results, device, retry_failed, members, Models(results, keep_every) if keep_models else None)
     options: dict[str, Any] = {"checkpoint_every": checkpoint_every, "keep_every": keep_every, "stopping": stopping}
@@ -158,12 +158,9 @@ class Queue:
         self.ended |= {row["hash"] for row in rows}
 
     def tidy(self) -> None:
-        """Delete what is saved of runs that nobody is to go on with: not that of another sweep, for its models."""
-        kept = Models(self.results)
+        """Delete what is saved of runs that are done, and what was half written of models."""
         with locked(self.results):
-            others = self.book.scored - self.cells.keys() if kept.place.is_dir() else set[str]()
-            waiting = {run for run in others if not kept.has(run)}
-            claims.tidy(self.directory, (self.book.scored | set(self.book.failures)) - waiting)
+            claims.tidy(self.directory, self.book.scored | set(self.book.failures), Models(self.results).lies)
             if self.models and not claims.held(self.directory):
                 take_away(self.models.place.rglob(".*"))
 

@@ -27,7 +27,7 @@ def activations(encoder: Encoder, features: Tensor, hooks: Mapping[str, Hook]) -
 
     Where ``hooks`` has a name, its function's value takes the place of that one, and all after it follows from that.
     """
-    able = isinstance(hooks, Mapping) and all(map(callable, hooks.values()))
+    able = isinstance(hooks, Mapping) and all(isinstance(name, str) and callable(hook) for name, hook in hooks.items())
     require(able, "Hooks are functions by name, as in hooks={'pooled': lambda value: 0 * value}.")
     seen: dict[str, Tensor] = {}
 

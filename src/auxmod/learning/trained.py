@@ -147,7 +147,7 @@ class TrainedModel(nn.Module):
     def save_pretrained(self, directory: str | Path) -> None:
         """Write `config.json` and `model.safetensors`, which :func:`auxmod.load` reads; never over a run's own."""
         place = Path(directory)
-        kept = any(map(is_models, place.absolute().parents))
+        kept = any(map(is_models, (place.resolve(), *place.resolve().parents)))
         require(not kept, f"{place} is among the models that a sweep has kept: choose another directory.")
         sentence = f"{place} holds a run, whose model this would overwrite: choose another directory."
         require(not holds_training(place), sentence)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import made_up
+from auxmod.config import RunConfig
 from auxmod.errors import UserError
 from auxmod.experiments import recipes, wants
 from auxmod.experiments.results_file import result_row
@@ -224,9 +225,13 @@ def test_samples_at_equal_steps_and_steps_from_equal_samples() -> None:
     assert aux.get_ydata().tolist() == [5.0, 10.0, 25.0, 50.0, 100.0]
 
 
+def _of_aux(run: RunConfig) -> float:
+    return 0.9 if (run.method.k, run.method.r) == (6, 0.2) else 1 / run.problem.n
+
+
 def test_accuracy_by_terms_and_by_modulus_has_its_chance_beside_it() -> None:
     rows = [
-        made_up.row(run, match=1 / run.problem.n if run.method.method == "aux" else 0.5)
+        made_up.row(run, match=_of_aux(run) if run.method.method == "aux" else 0.5)
         for run in recipes.cells("harder")
         if run.method.method != "naive"
     ]
@@ -236,7 +241,9 @@ def test_accuracy_by_terms_and_by_modulus_has_its_chance_beside_it() -> None:
     assert [each.get_label() for each in left.containers] == ["auto", "aux", "sparse", "naive not run (11 of 11)"]
     aux = left.containers[1].lines[0]
     assert aux.get_ydata().tolist() == pytest.approx([100 / n for n in (4, 6, 8, 12, 16, 24, 32, 48)])
-    assert words(left.figure)[-1] == "chance"
+    assert words(left.figure)[-2:] == ["aux, best of 24 K, r", "chance"]
+    for axes, found in ((left, {48: 90}), (right, {97: 90, 257: 90})):
+        assert dict(zip(*axes.lines[-2].get_data(), strict=True)) == found
     guessed = right.lines[-1]
     assert guessed.get_xdata().tolist() == [11, 31, 97, 257]
     assert guessed.get_ydata().tolist() == pytest.approx([100 / q for q in (11, 31, 97, 257)])
@@ -249,6 +256,7 @@ def test_gaps_of_either_panel_are_counted_once_and_failures_apart() -> None:
     rows = [result_row(run, None, {}, failed="diverged") for run in failed]
     rows += made_up.rows(run for run in runs if run not in absent and run not in failed)
     left, right = by_item.draw("harder", "demo", results.index(rows)).axes
+    assert words(left.figure)[-2] == "aux, best of 24 K, r"
     labels = ["auto not run (11 of 11)", "aux", "sparse not run (1 of 11)", "naive failed (4 of 11)"]
     assert [each.get_label() for each in left.containers] == labels
     assert [each.get_label() for each in right.containers] == labels

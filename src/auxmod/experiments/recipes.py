@@ -138,14 +138,26 @@ def fewer() -> Iterator[Wanted]:
 
 TERMS, MODULI = (4, 6, 8, 12, 16, 24, 32, 48), (11, 31, 97, 257)
 """How long a sum of the demo's modulus may be, and of which moduli one of its length."""
+HARDEST = ((16, 97), (16, 257), (48, 31))
+"""The (N, q) among these at which the demo's K and r might not do for `aux`."""
 
 
 def harder() -> Iterator[Wanted]:
-    """The demo by how long its sum is, and by its modulus: how far each method comes with as many samples and steps."""
+    """The demo by how long its sum is, and by its modulus: how far each method comes with as many samples and steps.
+
+    Where `aux` finds it hard, also with the 24 runs of the paper's search.
+    """
     demo = next(headline()).run.problem
     sizes = [*((n, demo.q) for n in TERMS), *((demo.n, q) for q in MODULI)]
-    for (n, q), variant in itertools.product(dict.fromkeys(sizes), ("auto", "aux", "sparse", "naive")):
-        yield Wanted(variant, build(**with_preset("demo", VARIANTS[variant] | {"n": n, "q": q})), "demo")
+    for size, variant in itertools.product(dict.fromkeys(sizes), ("auto", "aux", "sparse", "naive")):
+        yield _of_demo(variant, size)
+    for size, (k, r) in itertools.product(HARDEST, SEARCHED):
+        yield _of_demo("searched", size, k=k, r=r)._replace(seeds=1)
+
+
+def _of_demo(variant: str, size: tuple[int, int], **more: Any) -> Wanted:
+    given = VARIANTS[variant] | {"n": size[0], "q": size[1]} | more
+    return Wanted(variant, build(**with_preset("demo", given)), "demo")
 
 
 # ---- past the paper ---------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from auxmod.config import RunConfig
 from auxmod.experiments import recipes
 from auxmod.reporting import results, tables
-from auxmod.reporting.cells import Cell, by_facts
+from auxmod.reporting.cells import NAMES, Cell, by_facts
 from auxmod.reporting.figures.looks import CHANCE, COLOURS, FAINT, INK, TITLE, blank, clean, gaps, legend_below
 from auxmod.reporting.render import amount, epochs
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DASHED = (0, (4, 2))
+RING: dict[str, Any] = {"linestyle": "none", "marker": "o", "markerfacecolor": "none", "markeredgewidth": 1.4}
+"""What stands beside a line."""
 
 
 def accuracy_figure(
@@ -144,9 +146,13 @@ def harder_figure(stored: results.Index) -> Figure:
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(2, 1))
     demo = next(recipes.headline()).run
     cells = tables.build("harder", "demo", stored).cells
+    labels = _labels(cells)
     for axes, fact, other in ((left, "n", "q"), (right, "q", "n")):
-        own = [cell for cell in cells if cell.facts[other] == getattr(demo.problem, other)]
-        _against(axes, own, _labels(cells), fact, lambda cell, fact=fact: str(cell.facts[fact]))  # type: ignore[misc]
+        here = [cell for cell in cells if cell.facts[other] == getattr(demo.problem, other)]
+        own = [cell for cell in here if cell.facts["method"] != "searched"]
+        _against(axes, own, labels, fact, lambda cell, fact=fact: str(cell.facts[fact]))  # type: ignore[misc]
+        best = {cell.facts[fact]: cell.ours for cell in here if cell not in own and cell.ours is not None}
+        axes.plot(best.keys(), best.values(), label=labels["searched"], color=COLOURS["aux"], **RING)
         guessed = sorted({(cell.facts[fact], cell.chance) for cell in own if cell.chance is not None})
         axes.plot(*zip(*guessed, strict=True), zorder=0, **CHANCE)
         clean(axes)
@@ -163,7 +169,8 @@ def _legend_of(figure: Figure, axes: Axes) -> None:
     """What is drawn in a panel, and chance."""
     from matplotlib.lines import Line2D
 
-    legend_below(figure, [*axes.get_legend_handles_labels()[0], Line2D([], [], label="chance", **CHANCE)])
+    drawn = sorted(axes.get_legend_handles_labels()[0], key=lambda mark: isinstance(mark, Line2D))  # beside lines last
+    legend_below(figure, [*drawn, Line2D([], [], label="chance", **CHANCE)])
 
 
 def _seen(cell: Cell, amount: str) -> str:
@@ -176,7 +183,7 @@ def _labels(cells: Sequence[Cell]) -> dict[str, str]:
     found = {}
     for (variant,), own in by_facts(cells, ["method"]).items():
         empty = [cell.failed for cell in own if cell.ours is None]
-        found[variant] = f"{variant} {gaps(empty.count(0), sum(map(bool, empty)), len(own))}".strip()
+        found[variant] = f"{NAMES[variant]} {gaps(empty.count(0), sum(map(bool, empty)), len(own))}".strip()
     return found
 
 

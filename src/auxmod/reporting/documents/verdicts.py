@@ -48,8 +48,9 @@ class Claim(NamedTuple):
 
 
 COUNTED = (
-    "The verdict counts the cells that speak for a claim, or, where it is of many at once (Table 6, “collapses”), the "
-    "sets of cells: all, it *holds*; three quarters, *mostly*; fewer, *in part*; none, it *does not hold*."
+    "A verdict counts the cells that support a claim, or groups of cells where a claim is about several at once "
+    "(Table 6, “collapses”): all, it *holds*; at least three quarters, *mostly*; fewer, *in part*; none, it *does not "
+    "hold*."
 )
 
 

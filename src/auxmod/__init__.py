@@ -8,7 +8,7 @@
     auxmod.load("my-model").evaluate(distribution="sparse")
     cells = auxmod.sweep(preset="demo", method="aux", k=[3, 4, 5], r=0.4, seed=range(3))  # nine, trained together
 
-A run is described by a `RunConfig`, which `build` makes from flat settings. torch is imported on first use.
+A `RunConfig` describes a run; `build` makes one from flat settings. torch is imported on first use.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ __all__ = ["Cell", "RunConfig", "TrainedModel", "UserError", "build", "load", "s
 
 
 def build(preset: str | None = None, **settings: Any) -> RunConfig:
-    """The run that settings describe, a preset filling what they leave open: what :func:`train` would train.
+    """Build the run that :func:`train` would train from these settings; a preset fills those left open.
 
     >>> build(n=16, q=97, method="aux", k=5, r=0.4).method.moduli
     (1, 5)

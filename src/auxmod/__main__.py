@@ -1,4 +1,4 @@
-"""`python -m auxmod` is `auxmod`."""
+"""`python -m auxmod` runs the `auxmod` command."""
 
 import sys
 

@@ -1,8 +1,9 @@
 """What a run is: frozen dataclasses that validate themselves, survive JSON, and hash to a stable name.
 
-Standard library only; every other module may import this one. A run is five things: a :class:`Problem`, a
-:class:`Method`, a :class:`Model`, a :class:`Training` and a seed. `settings` turns the flat names that flags,
-files, sweeps and the Python API speak into one.
+A run is five things: a :class:`Problem`, a :class:`Method`, a :class:`Model`, a :class:`Training` and a seed.
+`settings` builds one from the flat names that flags, files, sweeps and the Python API share.
+
+Imports only the standard library, `errors`, `checked` and `files`; any other module may import this one.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from auxmod.errors import UserError, require
 from auxmod.files import read_json, unsealed
 
 FORMAT = 1
-"""Version of the JSON form; a file of another version is refused, never guessed at."""
+"""Version of the JSON form; a file of another version is refused."""
 LATER = {"harmonics", "asked", "augment", "tails", "readout", "lift", "optimiser", "asks"}
-"""Settings added since the first results: left out of the JSON form at their defaults, so that old names hold."""
+"""Settings added since the first results. At their defaults the JSON form omits them, so that old hashes hold."""
 TAUS = (0.005, 0.01, 0.05, 0.1)
-"""How far from right, as a share of q, an answer may be for a run's τ-accuracies: the paper's, and closer."""
+"""The τ of a run's τ-accuracies: how far off an answer may be, as a share of q. The paper's, and tighter ones."""
 
 MOST_ASKS = 1000
-"""As often may a question be asked: the answers' average has long settled."""
+"""The most ways a question may be asked: the average of the answers settles long before."""
 
 MethodName = Literal["naive", "sparse", "aux", "ladder", "auto", "custom"]
 Distribution = Literal["uniform", "sparse"]
@@ -68,45 +69,47 @@ class Method(Checked):
     """An input distribution, moduli m_j·q with weights w_j, and a way to draw from them: nothing else."""
 
     method: MethodName = "naive"
-    """A name for the settings below. naive: q alone, uniform inputs; sparse: q alone, sparse inputs; aux: the
-    paper's, q and K·q; ladder: q, 2q, 4q, … ≥ N·q; auto: the ladder, two harmonics, more weight for rare sums, and an
-    encoder and an optimiser to go with them; custom: what --moduli says."""
+    """A name for a choice of the settings below. naive: q alone, uniform inputs; sparse: q alone, sparse inputs; aux:
+    the paper's method, q and K·q; ladder: q, 2q, 4q, … up to at least N·q; auto: the ladder with two harmonics and
+    more weight for rare sums, and with its own encoder and optimiser; custom: the moduli that --moduli gives."""
     distribution: Distribution = "uniform"
-    """Training inputs: each entry uniform, or the sparse law g(z) ∝ 1/√(N−z+1) of non-zero counts."""
+    """Training inputs. uniform: every entry uniform; sparse: z entries filled, the rest 0, with z drawn from the law
+    g(z) ∝ 1/√(N−z+1)."""
     fill: Fill = "zero"
-    """Sparse entries are filled from {0..q−1} (zero: the paper) or {1..q−1} (nonzero)."""
+    """What fills the entries of sparse inputs. zero: 0..q−1, as in the paper; nonzero: 1..q−1."""
     moduli: tuple[int, ...] = (1,)
-    """The multipliers m_j; the first is 1 and is what inference reads (with --harmonics it reads all)."""
+    """The multipliers m_j of q. The first is 1, and inference reads it alone (with --harmonics, all of them)."""
     weights: tuple[float, ...] = (1.0,)
-    """The weight w_j of each modulus; they sum to 1."""
+    """The weight w_j of each modulus, then of each harmonic; they sum to 1."""
     draw: Draw = "expected"
-    """sampled: one modulus a sample, afresh at each visit (Eq. 2); fixed: once a sample for good; batched: one
-    modulus a batch; expected: the weighted sum of all the losses."""
+    """How training picks moduli. sampled: one per sample, drawn anew at each visit (Eq. 2); fixed: one per sample,
+    drawn once; batched: one per batch; expected: all of them, as the weighted sum of their losses."""
     alpha: float = 0.0
-    """Weight of the regulariser ‖p‖² + 1/‖p‖² on the angular output (the sparse method's collapse guard)."""
+    """Weight of the regulariser ‖p‖² + 1/‖p‖² on the angular output, the sparse method's guard against collapse."""
     harmonics: tuple[int, ...] = ()
-    """Also ask for h times the answer's angle, for each h: finer points than q's; --weights goes on with theirs."""
+    """Also train a point at h times the answer's angle, for each h: finer than q's own. Their weights come last in
+    --weights."""
     asked: Asked = "own"
-    """A drawn label is asked of its own modulus's point, or (all) of the points of all moduli, as the same number."""
+    """Which points learn a drawn label. own: that of its modulus; all: those of all moduli, as the same number."""
     augment: Augment = "none"
-    """shift: add one random constant to all terms of a sample, mod q, afresh at each visit."""
+    """shift: add one random constant, mod q, to all terms of a sample, drawn anew at each visit."""
     tails: float = 1.0
-    """How many times as much as others a sum far from the mean of uniform inputs may weigh, at moduli above q; 1: all
-    alike. auto: 20 on uniform inputs, 5 with a smaller encoder."""
+    """The most that a rare sum, far from the mean of uniform inputs, weighs at moduli above q, where a common sum
+    weighs 1. auto: 20 on uniform inputs, 5 with an encoder smaller than the paper's."""
 
     @property
     def k(self) -> int | None:
-        """The paper's K, where there is one auxiliary modulus."""
+        """The paper's K, if there is exactly one auxiliary modulus and no harmonic."""
         return self.moduli[1] if self.rungs == 2 and not self.harmonics else None
 
     @property
     def rungs(self) -> int:
-        """How many points or labels are asked for: one a modulus and one a harmonic."""
+        """Number of points or labels asked for: one per modulus and one per harmonic."""
         return len(self.moduli) + len(self.harmonics)
 
     @property
     def r(self) -> float | None:
-        """The paper's r, where there is one auxiliary modulus."""
+        """The paper's r, if there is exactly one auxiliary modulus and no harmonic."""
         return self.weights[1] if self.k is not None else None
 
     def _validate(self) -> None:
@@ -142,32 +145,34 @@ class Model(Checked):
     embedding: Embedding = "angular"
     """token: Approach 1, K·q classes; angular: Approach 2, a point on a circle for each modulus."""
     readout: Readout = "auto"
-    """auto: classes for tokens, points for angular; angles: a point on a circle for each modulus, for tokens too."""
+    """auto: classes for token, points for angular; angles: a point on a circle for each modulus, for token too."""
     layers: int = 4
     """Number of blocks."""
     heads: int = 4
-    """Attention heads of a block; they divide the width."""
+    """Attention heads per block; their number divides the width."""
     width: int = 256
     """Embedding dimension D."""
     hidden: int = 2048
     """Width of the feed-forward layer."""
     norm: Norm = "pre"
-    """Layer norm before each sub-layer, or after its residual sum."""
+    """Layer norm before each sub-layer (pre) or after its residual sum (post)."""
     final_norm: bool = True
     """A layer norm between the last block and the read-out."""
     bias: bool = True
     """Biases in linear layers and norms."""
     init: str = "default"
-    """default: PyTorch's own; cloned: the same, all blocks alike, as torch.nn.TransformerEncoder makes them; a number
-    σ: all weights N(0, σ²), biases 0; linear-σ: the same, but queries, keys, values and a learned token as default."""
+    """Initial weights. default: PyTorch's own; cloned: the same, but with all blocks alike, as in
+    torch.nn.TransformerEncoder; a number σ: all weights N(0, σ²), biases 0; linear-σ: the same, but queries, keys,
+    values and a learned token as in default."""
     lift: float = 0.0
-    """σ of the embedding's own initial weights, N(0, σ²), its bias 0; with 0 they start as --init says."""
+    """σ of the embedding's initial weights, N(0, σ²), with bias 0; at 0 the embedding starts as --init says."""
     dropout: float = 0.0
     """Share of attention weights and activations dropped in training."""
     pooling: Pooling = "cls"
-    """How N hidden states become one: a learned token in front, their mean, maximum, all of them, or the first."""
+    """How N hidden states become one. cls: that of a learned token put in front; mean or max: theirs; flatten: all of
+    them, joined; first: the first."""
     activation: Activation = "relu"
-    """Between the two linear maps of the feed-forward layer."""
+    """The function between the two linear maps of the feed-forward layer."""
 
     @property
     def reads_first(self) -> bool:
@@ -176,7 +181,7 @@ class Model(Checked):
 
     @property
     def angles(self) -> bool:
-        """Whether the read-out is a point on a circle for each modulus, and not classes."""
+        """Whether the read-out is a point on a circle for each modulus, rather than classes."""
         return self.embedding == "angular" or self.readout == "angles"
 
     def _validate(self) -> None:
@@ -196,38 +201,38 @@ class Model(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Training(Checked):
-    """How it is learned; the defaults are the paper's."""
+    """How the encoder is trained; the defaults are the paper's."""
 
     samples: int = 100_000
-    """Training inputs, each drawn anew from the seed, and reused each epoch."""
+    """Number of training inputs, drawn from the seed and reused in every epoch."""
     data: str = ""
-    """A .npz file with an array x to train on in place of drawn inputs; --samples is then its length."""
+    """A .npz file whose array x replaces the drawn inputs; its length then sets --samples."""
     data_sha256: str = ""
-    """Digest of that file's arrays, so that a run names its data and not merely a path."""
+    """Digest of that array, so that a run names its data and not merely a path."""
     epochs: int = 10
-    """Passes over the training inputs, each in an order of its own."""
+    """Passes over the training inputs, each in its own order."""
     batch: int = 250
-    """Samples a step."""
+    """Samples per step."""
     optimiser: Optimiser = "adamw"
-    """adamw; or muon: Muon for the matrices of the blocks, AdamW for everything else."""
+    """adamw, or muon: Muon for the blocks' matrices, AdamW for everything else."""
     lr: float = 3e-5
     """Peak learning rate."""
     warmup: float = 0.05
     """Share of the steps over which the learning rate rises from 0; it then falls linearly to 0."""
     beta1: float = 0.9
-    """Decay of the mean gradient (Muon's momentum, too)."""
+    """Decay of the mean gradient, and Muon's momentum."""
     beta2: float = 0.999
     """AdamW's decay of the mean squared gradient."""
     weight_decay: float = 0.1
     """The optimiser's pull of every parameter towards 0."""
     clip: float = 0.0
-    """Largest gradient norm of a model; 0 is no clipping."""
+    """Largest gradient norm of a model; 0: no clipping."""
     precision: Precision = "auto"
-    """Arithmetic of the trunk, with tf32 of all matrix products; master weights, loss and the rest are always fp32."""
+    """Arithmetic of the trunk (tf32: of all matrix products); master weights, loss and the rest stay fp32."""
     test_samples: int = 1_000_000
-    """Uniform inputs that the final figures are measured on; the same ones for every run of a problem."""
+    """Number of uniform inputs for the final figures; every run of a problem gets the same ones."""
     asks: int = 1
-    """Measure the final model also when it is asked each question so many ways, and the answers averaged."""
+    """Above 1: also measure the final model with each question asked in this many ways, and the answers averaged."""
 
     @property
     def steps_per_epoch(self) -> int:
@@ -293,7 +298,7 @@ class RunConfig(Checked):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read the JSON form back; an unknown version or field is refused by name."""
+        """Read the JSON form; refuse an unknown version or field by name."""
         require(isinstance(data, Mapping), "A configuration must be a JSON object.")
         version = data.get("format")
         require(
@@ -313,7 +318,7 @@ class RunConfig(Checked):
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """A run's `config.json`; what is wrong with it is said by its name."""
+        """Read a run's `config.json`; every error names the file."""
         content = read_json(path)
         try:
             return cls.from_dict(unsealed(content, "It"))
@@ -322,19 +327,19 @@ class RunConfig(Checked):
 
     @property
     def hash(self) -> str:
-        """Twelve hexadecimal digits that name this run: equal runs have equal hashes, on any machine."""
+        """Twelve hexadecimal digits that name this run: equal runs have equal hashes on any machine."""
         plain = self.to_dict()
-        del plain["training"]["data"]  # where the file lies does not matter; what is in it (its digest) does
-        del plain["method"]["method"]  # nor does the label of a method
+        del plain["training"]["data"]  # the path does not matter; the contents (the digest) do
+        del plain["method"]["method"]  # a method is its values, not its name
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def check_asks(asks: int) -> None:
-    """Refuse to ask never, or for ever."""
+    """Refuse a number of ways to ask outside 1..:data:`MOST_ASKS`."""
     able = is_int(asks) and 1 <= asks <= MOST_ASKS
     require(able, f"--asks is {asks!r}, but a question is asked once, or up to {MOST_ASKS:,} ways.")
 
 
 GROUPS: dict[str, type[Any]] = {"problem": Problem, "method": Method, "model": Model, "training": Training}
-"""The parts of a run by name."""
+"""The parts of a run, by name."""

@@ -1,8 +1,8 @@
-"""The one exception that means "the user can mend this", and a line of any other. It imports nothing."""
+"""The one exception that means "the user can mend this", and two helpers. It imports nothing."""
 
 
 class UserError(ValueError):
-    """A mistake in what was asked for; its message is the whole sentence the user reads (exit code 2)."""
+    """A mistake the user can correct; the message is the whole sentence the user reads (exit code 2)."""
 
 
 def require(condition: bool, sentence: str) -> None:
@@ -12,5 +12,5 @@ def require(condition: bool, sentence: str) -> None:
 
 
 def first_line(error: BaseException, otherwise: str = "nothing more is known") -> str:
-    """The first line of what an error says; where it says nothing, ``otherwise``."""
+    """The first line of an error's message, or ``otherwise`` if the message is empty."""
     return (str(error).strip().splitlines() or [otherwise])[0]

@@ -1,4 +1,4 @@
-"""Files that are either the old version or the new one, whatever happens in between. Standard library only."""
+"""Read and write files; a write leaves the old version or the new one, never half. Standard library and `errors`."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from typing import Any
 from auxmod.errors import UserError, require
 
 CONFIG, MODEL = "config.json", "model.safetensors"
-"""A model: what it is, and its weights."""
+"""The two files of a model: its configuration and its weights."""
 STATE, METRICS, RESULT, PROVENANCE = "state.safetensors", "metrics.jsonl", "result.json", "provenance.json"
-"""What a run has beside its model: what it needs to go on, its curve, its figures, and on what it was made."""
+"""A run's other files: its state for resuming, its learning curve, its figures, and what it was made on."""
 STEPS = "steps"
-"""A directory of models as they were on the way, each in one named by its step."""
+"""The subdirectory for models kept during training, each in a directory named by its step."""
 MODELS = ".models"
-"""Behind a results file's name, the directory of its runs' models."""
+"""Suffix that turns a results file's name into that of the directory of its runs' models."""
 SUM = "sum"
-"""Where a JSON object keeps the checksum of the rest of it."""
+"""The key under which a JSON object keeps the checksum of the rest of it."""
 
 
 def models_of(results: Path) -> Path:
-    """The directory beside a results file in which its runs' models are kept."""
+    """The directory beside a results file that keeps its runs' models."""
     return results.with_name(results.name + MODELS)
 
 
 def is_models(directory: Path) -> bool:
-    """Whether a directory is that of a results file beside it."""
+    """Whether a directory keeps the models of a results file beside it."""
     file = directory.name.removesuffix(MODELS)
     return file not in ("", directory.name) and directory.with_name(file).is_file()
 
 
 def holds_training(directory: Path) -> bool:
-    """Whether a directory has files of a run beside its model."""
+    """Whether a directory has other files of a run than its model."""
     return any((directory / name).exists() for name in (METRICS, RESULT, STATE))
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write beside the target, flush to disk, then rename over it."""
+    """Write a temporary file beside the target, flush it to disk, then rename it over the target."""
     with named(path):
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         try:
@@ -61,7 +61,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def append(descriptor: int, content: bytes) -> None:
-    """Add all of it to the end of a file in a single write; where the disk is full, none of it."""
+    """Append all of ``content`` in a single write; if the disk is full, append nothing and raise OSError."""
     before = os.lseek(descriptor, 0, os.SEEK_END)
     if os.write(descriptor, content) != len(content):
         os.ftruncate(descriptor, before)
@@ -70,7 +70,7 @@ def append(descriptor: int, content: bytes) -> None:
 
 @contextlib.contextmanager
 def named(path: Path) -> Iterator[None]:
-    """What goes wrong meanwhile is said of this file, not of one beside it, nor of none."""
+    """Make an OSError inside the block name this file, rather than a temporary one beside it or none."""
     try:
         yield
     except OSError as error:
@@ -80,12 +80,12 @@ def named(path: Path) -> Iterator[None]:
 
 
 FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
-"""Faults of the machine rather than of what was asked for."""
+"""Errors that are the machine's fault rather than a mistake of the user."""
 
 
 @contextlib.contextmanager
 def user_named(path: Path, flag: str = "--out") -> Iterator[None]:
-    """Writing to a place the user named: where that cannot be done, it is a sentence."""
+    """Make an OSError on a path the user named a sentence: still an OSError if in :data:`FAULTS`, else a UserError."""
     try:
         yield
     except OSError as error:
@@ -94,7 +94,7 @@ def user_named(path: Path, flag: str = "--out") -> Iterator[None]:
 
 
 def check_free(path: Path, force: bool, flag: str = "--out") -> None:
-    """Refuse a file that :func:`write_named` could not or should not write: before minutes of work, not after them."""
+    """Refuse a file that :func:`write_named` could not or should not write, before minutes of work, not after."""
     there = next((folder for folder in path.parents if folder.exists()), Path())
     require(there.is_dir(), f"{flag} is {str(path)!r}, but {str(there)!r} is a file: choose another {flag}.")
     require(not path.is_dir(), f"{flag} is {str(path)!r}, which is a directory: name a file.")
@@ -103,24 +103,24 @@ def check_free(path: Path, force: bool, flag: str = "--out") -> None:
 
 
 def write_named(path: Path, content: bytes, flag: str = "--out") -> None:
-    """Write a file that the user named, and make its directory."""
+    """Write a file that the user named; make its directory if needed."""
     with user_named(path, flag):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, content)
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Readable JSON, written atomically."""
+    """Write readable JSON atomically."""
     write_bytes(path, json_bytes(value))
 
 
 def json_bytes(value: Any) -> bytes:
-    """Readable JSON."""
+    """A value as readable JSON."""
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def parse(text: str | bytes) -> Any:
-    """JSON as the standard has it, without NaN; whatever is wrong with it is a ValueError."""
+    """Parse standard JSON, so without NaN; any fault in it raises ValueError."""
     try:
         return json.loads(text, parse_constant=_refuse)
     except RecursionError:
@@ -132,7 +132,7 @@ def _refuse(name: str) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """A JSON file's value; a missing or damaged file is a sentence."""
+    """Read a JSON file; a missing or damaged one raises :class:`UserError`."""
     try:
         return parse(path.read_bytes())
     except FileNotFoundError:
@@ -142,7 +142,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_toml(path: Path, flag: str) -> dict[str, Any]:
-    """A TOML file's content; one that cannot be read is a sentence that names the flag it was given with."""
+    """Read a TOML file; if it cannot be read, the :class:`UserError` names the flag it was given with."""
     try:
         return tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
@@ -150,12 +150,12 @@ def read_toml(path: Path, flag: str) -> dict[str, Any]:
 
 
 def sealed(value: Mapping[str, Any], of: str = "") -> dict[str, Any]:
-    """With a checksum of it, and of what it is ``of``: a file of another run does not pass for this one's."""
+    """Add a checksum of the object and of ``of``; with a run's hash there, another run's file does not pass for its."""
     return {**value, SUM: _checksum(value, of)}
 
 
 def unsealed(value: Any, where: object, of: str = "") -> dict[str, Any]:
-    """What was sealed, without its checksum; an object that never had one is taken as it is."""
+    """Verify and remove the checksum of :func:`sealed`; accept an object that never had one as it is."""
     require(isinstance(value, dict), f"{where} is not a JSON object: restore it or make it anew.")
     rest = {name: part for name, part in value.items() if name != SUM}
     whole = value[SUM] == _checksum(rest, of) if SUM in value else not any(_is_checksum(part) for part in rest.values())
@@ -164,7 +164,7 @@ def unsealed(value: Any, where: object, of: str = "") -> dict[str, Any]:
 
 
 def _is_checksum(part: Any) -> bool:
-    """Whether it looks like one, whose name has been damaged."""
+    """Whether a value looks like a checksum, which has then lost its key to damage."""
     return isinstance(part, str) and re.fullmatch(r"[0-9a-f]{16}", part) is not None
 
 
@@ -173,24 +173,24 @@ def _checksum(value: Mapping[str, Any], of: str) -> str:
 
 
 def append_line(path: Path, value: Any) -> None:
-    """Append one JSON line in a single write, so that a reader never sees half of it; none of it on a full disk."""
+    """Append one JSON line in a single write: a reader never sees half of it, and a full disk gets none of it."""
     line = json_line(value)
     with named(path), open(path, "ab", buffering=0) as file:
         append(file.fileno(), line)
 
 
 def write_lines(path: Path, values: Iterable[Any]) -> None:
-    """A JSON-lines file, written atomically."""
+    """Write a JSON-lines file atomically."""
     write_bytes(path, b"".join(map(json_line, values)))
 
 
 def json_line(value: Any) -> bytes:
-    """A value as a line of a JSON-lines file."""
+    """A value as one line of a JSON-lines file."""
     return (json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n").encode()
 
 
 def read_lines(path: Path, first: bytes = b"{") -> list[Any]:
-    """The values of a JSON-lines file, whose lines begin with ``first``; a torn last one is left out."""
+    """Read a JSON-lines file whose lines begin with ``first``; skip a torn last line."""
     rows: list[Any] = []
     for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
         try:
@@ -203,12 +203,12 @@ def read_lines(path: Path, first: bytes = b"{") -> list[Any]:
 
 
 def is_torn(line: bytes, first: bytes) -> bool:
-    """Whether a line that is not JSON can be the beginning of one of ours, which begin with ``first``."""
+    """Whether a line that is not JSON may be one of ours, cut off: it begins like ``first`` and has no newline."""
     return line[: len(first)] == first[: len(line)] and not line.endswith(b"\n")
 
 
 def sha256(*parts: bytes | memoryview) -> str:
-    """Hexadecimal digest of the parts one after another."""
+    """Hexadecimal SHA-256 digest of the parts, one after another."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part)

@@ -1,7 +1,7 @@
 """Flat settings ↔ a run: the names that flags, files, sweeps and the Python API share.
 
-All fields of a run's parts have different names, so a run is equally a flat dictionary. Here too a method's
-*name* becomes its values: the one place that knows what `naive`, `sparse`, `aux`, `ladder` and `auto` mean.
+No two parts of a run share a field name, so a flat dictionary describes a run as well. This module also turns a
+method's *name* into its values: it alone knows what `naive`, `sparse`, `aux`, `ladder` and `auto` mean.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from auxmod.config import GROUPS, Method, MethodName, Model, Problem, RunConfig,
 from auxmod.errors import require
 
 SETTINGS = {f.name: group for group, kind in GROUPS.items() for f in dataclasses.fields(kind)}
-"""Each flat setting and the part of a run it belongs to."""
+"""Each flat setting, and the part of a run it belongs to."""
 
 
 HARMONICS = (2, 4)
@@ -30,17 +30,17 @@ AUTO: dict[str, Any] = {
     "beta2": 0.98,
     "weight_decay": 0.03,
 }
-"""The encoder and the optimiser of `auto`, at the paper's size: docs/research.md has the trials."""
+"""The encoder and optimiser of `auto`, at the paper's size; docs/research.md has the trials."""
 ADAMW_RATE = 4e-4
-"""The learning rate of `auto` where AdamW is asked for in place of Muon."""
+"""The learning rate of `auto` with AdamW in place of Muon."""
 TAILS, SMALL_TAILS = 20.0, 5.0
-"""How much rare sums may weigh with `auto`, and with an encoder smaller than the paper's: docs/research.md says why."""
+"""`auto`'s `tails`, and the same for an encoder smaller than the paper's; docs/research.md says why."""
 
 
 def build(**settings: Any) -> RunConfig:
-    """Build a run from flat settings: any field's name, and ``k``, ``r`` for the paper's method.
+    """Build a run from flat settings: any field by name, plus ``k`` and ``r`` for the paper's method.
 
-    Without a method it is aux, with every setting the paper's; `auxmod.train` and the commands take auto instead.
+    Without a method this is aux, with all settings as in the paper; `auxmod.train` and the commands use auto instead.
 
     >>> build(n=16, q=97, method="aux", k=5, r=0.4).method.moduli
     (1, 5)
@@ -60,17 +60,17 @@ def build(**settings: Any) -> RunConfig:
         )
         groups[SETTINGS[name]][name] = value
     if groups["model"].get("embedding", Model.embedding) == "angular" and groups["model"].get("readout") == "angles":
-        del groups["model"]["readout"]  # what angles have anyway: else it would make another run of the same one
+        del groups["model"]["readout"]  # angular implies it; keeping it would give the same run another hash
     problem, model = Problem(**groups["problem"]), Model(**groups["model"])
     method = resolve_method(problem.n, model.angles, **sugar, **groups["method"])
     return RunConfig(problem=problem, method=method, model=model, training=Training(**groups["training"]), seed=seed)
 
 
 def auto_rate(settings: Mapping[str, Any]) -> float:
-    """Auto's learning rate: Muon's steps do not grow with a gradient, so small models and short runs want longer ones.
+    """Auto's learning rate: Muon's steps do not grow with the gradient, so small models and short runs need more.
 
-    In proportion to 1/√hidden and to 1/√steps, from the paper's 2048 and 4,000 on; two digits. AdamW's, where it is
-    asked for, is what it did best with in the trials.
+    It grows as 1/√hidden below the paper's 2048 and as 1/√steps below its 4,000, at most 16-fold, rounded to two
+    digits. AdamW, if chosen, gets the rate that did best in the trials.
     """
     if settings.get("optimiser", AUTO["optimiser"]) != AUTO["optimiser"]:
         return ADAMW_RATE
@@ -82,9 +82,8 @@ def auto_rate(settings: Mapping[str, Any]) -> float:
 
 
 def auto_tails(settings: Mapping[str, Any]) -> float:
-    """Auto's weight for rare sums: which are rare is known of uniform inputs alone, and only above q do they weigh.
-
-    A small encoder pays for 20 with exact answers.
+    """Auto's weight for rare sums: 1 unless inputs are uniform, as only then is it known which sums are rare, and
+    unless there are moduli above q, as only those weigh them. A small encoder gets less: 20 costs it exact answers.
     """
     moduli = settings.get("moduli")
     lone = isinstance(moduli, list | tuple) and len(moduli) == 1
@@ -110,7 +109,7 @@ def resolve_method(
     weights: tuple[float, ...] | None = None,
     **given: Any,
 ) -> Method:
-    """Turn a method's name and the paper's K and r into its values; anything given explicitly wins."""
+    """Turn a method's name, or the paper's K and r, into a method's values; anything given explicitly wins."""
     name = method if method is not None else "aux" if moduli is None else "custom"
     known = get_args(MethodName)
     require(name in known, f"--method is {name!r}; choose one of {', '.join(known)}.")
@@ -132,7 +131,7 @@ def resolve_method(
         values = _ladder(n)
     elif name == "auto":
         asked = given.get("harmonics")
-        values = _auto(n, asked if isinstance(asked, list | tuple) else HARMONICS)  # else `Method` refuses it
+        values = _auto(n, asked if isinstance(asked, list | tuple) else HARMONICS)  # `Method` refuses anything else
     else:
         require(name != "custom", "--method custom needs --moduli, such as --moduli 1,2,4.")
         values = {"moduli": (1,), "weights": (1.0,)}
@@ -146,7 +145,7 @@ def resolve_method(
 
 
 def _without_idle(method: Method) -> Method:
-    """Settings that change nothing here, at their defaults: else they would make another run of the same one."""
+    """Reset the settings that have no effect here to their defaults, so that equal runs have equal hashes."""
     idle = ("fill",) * (method.distribution == "uniform") + ("draw", "asked") * (method.rungs == 1)
     return dataclasses.replace(method, **{name: getattr(Method, name) for name in idle})
 
@@ -159,18 +158,18 @@ def _aux(k: int, r: float) -> dict[str, Any]:
 
 
 def _rungs(n: int) -> tuple[int, ...]:
-    """Powers of two up to the first that is at least N: the last rung never wraps."""
+    """Powers of two, up to the first that is at least N: at that modulus no sum wraps."""
     return tuple(2**j for j in range(max(1, (n - 1).bit_length()) + 1))
 
 
 def _ladder(n: int) -> dict[str, Any]:
-    """Half the weight is q's, the rest shared."""
+    """The ladder: q has half of the weight, the other moduli share the rest equally."""
     moduli = _rungs(n)
     return {"moduli": moduli, "weights": (0.5, *(0.5 / (len(moduli) - 1) for _ in moduli[1:]))}
 
 
 def _auto(n: int, harmonics: Sequence[int]) -> dict[str, Any]:
-    """The ladder and finer points beside it: q weighs four times as much as a rung, a harmonic half as much."""
+    """The ladder plus harmonics: q weighs four times as much as another modulus, a harmonic half as much as one."""
     moduli = _rungs(n)
     parts = (4.0, *(1.0 for _ in moduli[1:]), *(0.5 for _ in harmonics))
     return {"moduli": moduli, "harmonics": tuple(harmonics), "weights": tuple(p / sum(parts) for p in parts)}

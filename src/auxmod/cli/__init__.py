@@ -1,4 +1,4 @@
-"""The command line: arguments in, printing out, no logic. Commands import torch late, so that help is quick."""
+"""The command line: parses arguments and prints, no logic. Commands import torch late, so that help is quick."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COMMANDS = {
     "The paper": (theory.theory, reproduce.reproduce, shown.table, shown.figure, shown.published),
     "Speed": (bench.bench,),
 }
-"""Every command, by the heading under which the help lists it."""
+"""The commands under each heading of the help."""
 for heading, commands in COMMANDS.items():
     group = Group.create_ordered(heading)
     for command in commands:
@@ -47,11 +47,11 @@ app["--help"].group = app["--version"].group = Group.create_ordered("Options")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; exit 0 done, 1 failed, 2 wrong use, 130 interrupted after saving, 141 nobody reads on."""
+    """Run a command; return 0 done, 1 failed, 2 wrong use, 130 interrupted after saving, 141 output no longer read."""
     warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # τ and − where a terminal has no such characters
+            stream.reconfigure(errors="replace")  # for a terminal without characters such as τ and −
     tokens = sys.argv[1:] if arguments is None else list(arguments)
     try:
         for name in unread(os.environ):
@@ -71,10 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _trouble(error: OSError | RuntimeError | MemoryError) -> str:
-    """What went wrong that is not the user's doing, and how to go on."""
+    """The sentence for an error that is not the user's fault, and how to go on."""
     if isinstance(error, MemoryError):
         return "This needs more memory than there is: use a smaller --batch, model or file."
-    if type(error).__name__ == "AcceleratorError":  # torch's, which may not have been imported
+    if type(error).__name__ == "AcceleratorError":  # torch's own class, but torch may not be imported
         what = first_line(error)
         return f"The GPU failed ({what}). What was saved is kept: the same command goes on, train with --resume."
     if not isinstance(error, OSError) or error.errno is None:
@@ -86,7 +86,7 @@ def _trouble(error: OSError | RuntimeError | MemoryError) -> str:
 
 
 def _unread() -> int:
-    """Whoever read the output has gone, as `head` does: end as other programs do, without a word."""
+    """The reader of the output has closed it, as `head` does: end silently, as other programs do."""
     with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
     return 128 + 13

@@ -30,7 +30,8 @@ def bench(
 ) -> None:
     """Time a training step: ours, plain PyTorch's, and the arithmetic alone at the matrix rate measured here.
 
-    Any setting of the model can be measured: its flags are those of train. What is said of auto is of the default one.
+    The model's flags are those of train. They do not apply to the line about
+    auto, which is always about the default model.
 
     Example: auxmod bench --n 16,64 --members 1,8 --norm post --out bench.json
     """
@@ -54,7 +55,7 @@ def bench(
     result = library.run(cases, chosen, **options, tell=lambda what: progress.print(f"measuring {what} …"))
     result["settings"] = settings
     try:
-        (print_json if json else _show)(result)  # first: what cannot be written has been seen
+        (print_json if json else _show)(result)  # first, so that the figures are seen even if they cannot be written
     finally:
         if out:
             write_named(out, json_bytes(result))

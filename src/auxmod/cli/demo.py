@@ -1,4 +1,4 @@
-"""`auxmod demo`: the paper's effect on two CPU cores, in a few minutes."""
+"""`auxmod demo`: show the paper's effect on two CPU cores, in a few minutes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def demo(
 
 
 def _train_side_by_side(runs: dict[str, Run], device: Any, quiet: bool) -> dict[str, float]:
-    """Take the three in turn, a stretch of steps each, so that they race before one's eyes; a stop saves them all."""
+    """Train the three in turn, a stretch of steps each, so that they race on screen; a stop saves all of them."""
     from auxmod.experiments.single import Interrupted, train_run
     from auxmod.learning.engine import Finished
 
@@ -77,14 +77,14 @@ def _train_side_by_side(runs: dict[str, Run], device: Any, quiet: bool) -> dict[
                     del racing[method]
                 else:
                     bars.show(method, event)
-                    measuring = event.step == event.steps and method == METHODS[-1]  # of equally long runs
+                    measuring = event.step == event.steps and method == METHODS[-1]  # all are equally long
     if any(run.result is None for run in runs.values()):
         raise Interrupted(_stopped(runs))
     return seconds
 
 
 def _stopped(runs: dict[str, Run]) -> str:
-    """What was stopped and saved, and how to go on with it."""
+    """Say that training stopped and was saved, and how to resume each unfinished run."""
     commands = [run.resume_command() for run in runs.values() if run.result is None]
     return f"Stopped; what was trained is saved. To go on: {', '.join(commands)}."
 
@@ -129,7 +129,7 @@ def _next_commands(place: Path, config: RunConfig) -> list[tuple[str, str]]:
 
 
 def _save_picture(curves: dict[str, list[tuple[float, float]]], place: Path) -> Path | None:
-    """Where it can be drawn: the demonstration needs no matplotlib."""
+    """Draw the curves and return the file; None without matplotlib, which the demo does not need."""
     from auxmod.reporting.figures import looks
     from auxmod.reporting.figures.curves import accuracy_figure
 

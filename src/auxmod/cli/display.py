@@ -1,4 +1,4 @@
-"""What a person sees: progress, tables, charts. Knows rich; knows no torch and no training."""
+"""What a person sees: progress, tables, charts. Imports rich; knows nothing of torch or training."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from auxmod.learning.engine import Progress as Point
 
 PIPED = 120
-"""How wide a page is that no terminal shows."""
+"""Width, in columns, of output that does not go to a terminal."""
 LONGEST = 14
-"""Longer cells of a table are wrapped where it would be too wide, and longer words, such as paths, broken."""
+"""In a table too wide for its place, cells longer than this wrap, and longer words, such as paths, break."""
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 
 
 class _Console(Console):
     def print(self, *objects: Any, **options: Any) -> None:
-        """A table is never made narrower than it says: a terminal may break its lines, but no figure is cut."""
+        """Never make a table narrower than its `min_width`: a terminal may break its lines, but no figure is cut."""
         parts = [part for each in objects for part in (each.renderables if isinstance(each, Group) else [each])]
         least = max((part.min_width or 0 for part in parts if isinstance(part, Table)), default=0)
         own = self._width, self._height
-        self.size = ConsoleDimensions(max(self.width, least), self.height)  # a dumb terminal heeds no width alone
+        self.size = ConsoleDimensions(max(self.width, least), self.height)  # a dumb terminal ignores a width alone
         try:
             super().print(*objects, **options)
         finally:
@@ -47,26 +47,26 @@ class _Console(Console):
         try:
             super()._check_buffer()
         except OSError as error:
-            if error.errno != errno.EIO:  # of a terminal that was closed
+            if error.errno != errno.EIO:  # EIO: the terminal was closed
                 raise
             self.on_broken_pipe()
 
     def on_broken_pipe(self) -> None:
-        """Where nobody reads the results, `main` ends; where nobody reads the progress, the work goes on unwatched."""
+        """If nobody reads the results, end, in `main`; if nobody reads the progress, work on without showing it."""
         if not self.stderr:
-            raise BrokenPipeError  # rich itself would exit with 1
+            raise BrokenPipeError  # rich's own version exits with 1
         with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), sys.stderr.fileno())
 
 
 def console(stderr: bool = False) -> Console:
-    """A console that honours NO_COLOR, and does not wrap tables at 80 columns when piped."""
+    """A console that honours NO_COLOR and, when piped, is wider than rich's 80 columns."""
     out = _Console(stderr=stderr, highlight=False)
     return out if out.is_terminal else _Console(stderr=stderr, highlight=False, width=PIPED)
 
 
 def verbatim(value: object) -> str:
-    """Text from a file, to be shown as it is: neither rich's tags nor a terminal's commands act."""
+    """Escape text from a file, so that neither rich tags nor terminal control sequences in it take effect."""
     return escape(_printable(value))
 
 
@@ -75,17 +75,17 @@ def _printable(value: object) -> str:
 
 
 def print_json(value: Any) -> None:
-    """A result for a program to read: the only thing on stdout."""
+    """Print a result for a program to read: nothing else goes to stdout."""
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def percent(share: float) -> str:
-    """0.98765 → 98.8 %; what would be rounded to nothing, to one digit."""
+    """0.98765 → 98.8 %; a small share keeps one digit, rather than round to 0.0 %."""
     return f"{100 * share:.1f} %" if share == 0 or share >= 0.0005 else f"{100 * share:.1g} %"
 
 
 class Live:
-    """Live bars, or plain lines where nobody is watching. Always on stderr, so stdout stays clean."""
+    """Live bars on a terminal, plain lines elsewhere. Always on stderr, so stdout stays clean."""
 
     def __init__(self, quiet: bool, *more: ProgressColumn) -> None:
         self.out = console(stderr=True)
@@ -103,7 +103,7 @@ class Live:
 
 
 class Bars(Live):
-    """A bar a run."""
+    """One bar per run."""
 
     def __init__(self, quiet: bool = False) -> None:
         super().__init__(quiet, TimeRemainingColumn())
@@ -112,7 +112,7 @@ class Bars(Live):
         self.held_out: dict[str, str] = {}
 
     def show(self, name: str, event: Point, large: bool = False) -> None:
-        """A run has come this far; of a ``large`` q few answers are exact."""
+        """Show how far a run is; ``large``, for a large q, always shows near answers too, as few are exact."""
         if self.quiet:
             return
         step, now, accuracy = event.step, time.monotonic(), event.accuracy[0] if event.accuracy else None
@@ -135,12 +135,12 @@ class Bars(Live):
 
 
 def titled(title: str, body: Table) -> Group:
-    """A table under a title that may be longer than it is wide, such as a path."""
+    """A table under a title that may be wider than the table, such as a path."""
     return Group(Text(_printable(title), style="bold"), body)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A table whose first column is text and whose others are figures; its title is shown as it is."""
+    """A table whose first column is text and whose others are figures; no tags act in its title."""
     heading = Text(_printable(title), style="table.title", no_wrap=True, overflow="ignore") if title else None
     out = Table(title=heading, title_justify="left", header_style="bold", min_width=1)
     for number, column in enumerate(columns):
@@ -155,7 +155,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 
 def mapping(title: str, values: Mapping[str, Any]) -> Table:
-    """Names and values, one a line, shown as they are; what is empty is left out."""
+    """A table of names and values, one per line, shown verbatim; empty values are left out."""
     rows = [(name, verbatim(value)) for name, value in values.items() if value != ""]
     out = table(title, ("setting", "value"), rows)
     out.columns[1].justify = "left"
@@ -163,7 +163,7 @@ def mapping(title: str, values: Mapping[str, Any]) -> Table:
 
 
 def line_chart(series: Mapping[str, Sequence[tuple[float, float]]], height: int = 11, width: int = 60) -> str:
-    """Curves in braille dots, with rich colour tags: each name's (x, y) points, y from 0 to 1; as wide as fits."""
+    """Draw each name's (x, y) points, y in 0..1, as a curve of braille dots with rich colour tags; as wide as fits."""
     width = min(width, max(20, console().width - 10))
     right = max((x for points in series.values() for x, _ in points), default=1.0) or 1.0
     dots = [[0] * width for _ in range(height)]
@@ -188,7 +188,7 @@ _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 
 def _interpolated(points: Sequence[tuple[float, float]], count: int) -> list[tuple[float, float]]:
-    """Straight lines between the points, finely enough to look unbroken."""
+    """Fill in straight lines between the points, ``count`` points each, to look unbroken."""
     out = list(points[:1])
     for (x0, y0), (x1, y1) in itertools.pairwise(points):
         out += [(x0 + (x1 - x0) * i / count, y0 + (y1 - y0) * i / count) for i in range(1, count + 1)]

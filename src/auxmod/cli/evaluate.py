@@ -1,4 +1,4 @@
-"""`auxmod eval`, `predict` and `data`: a trained model's accuracy, its answers, and what a run trains on."""
+"""`auxmod eval`, `predict` and `data`: a model's accuracy, its answers, and the data a run trains on."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def evaluate(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Measure a trained model on inputs it has not seen, with the chance level beside each figure.
+    """Measure a trained model on unseen inputs, with the chance level beside each figure.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def evaluate(
 
 
 def _own_rows(file: Path, run: Path, config: RunConfig) -> Any:
-    """Rows to be measured on; where they are those of the training, that is said."""
+    """Read the rows to measure on; warn if the model was trained on them."""
     from auxmod.experiments.resolving import digest
 
     rows = _rows(file, config.problem)
@@ -91,7 +91,7 @@ def _own_rows(file: Path, run: Path, config: RunConfig) -> Any:
 
 
 def _by_parts(by: str, scores: dict[str, Any]) -> Any:
-    """Accuracy by number of wraps, or of zeros."""
+    """A table of accuracy by number of wraps or of zeros."""
     chance = percent(scores["chance"])
     rows = [
         (str(row["bucket"]), f"{row['samples']:,}", percent(row["correct"] / row["samples"]), chance)
@@ -110,7 +110,7 @@ def predict(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Ask a trained model for sums: numbers as arguments, or rows in a file, or rows on standard input.
+    """Ask a trained model for sums, of numbers as arguments or of rows in a file or on standard input.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def _say_unfinished(run: Path) -> None:
 
 
 def _whole(words: list[str]) -> list[int]:
-    """Numbers as they were typed: a fraction is refused, never rounded."""
+    """Read whole numbers as typed; refuse a fraction rather than round it."""
     try:
         return [int(word) for word in words]
     except ValueError:
@@ -150,14 +150,14 @@ def _whole(words: list[str]) -> list[int]:
 
 
 def _rows(file: Path | None, problem: Problem) -> Any:
-    """Rows from a file, or from standard input."""
+    """Read rows from a file, or from standard input."""
     from auxmod.problem.rows import parse_rows, read_npz
 
     if file is not None and file.suffix == ".npz":
         return read_npz(file, problem)
     try:
         text = sys.stdin.read() if file is None else file.read_text(encoding="utf-8")
-        return parse_rows(text.removeprefix("\ufeff").splitlines(), problem)  # which spreadsheets write in front
+        return parse_rows(text.removeprefix("\ufeff").splitlines(), problem)  # spreadsheets put this mark in front
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"The rows cannot be read ({error}).") from None
 

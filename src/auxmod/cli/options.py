@@ -1,6 +1,6 @@
-"""The flags that describe a run, made from the configuration's own fields, and what they resolve to.
+"""The flags that describe a run, made from the configuration's own fields, and reading what they are given.
 
-A flag's name, type, default and help are those of the field, so that there is one place to change. Precedence:
+Each flag takes its name, type, default and help from its field, so there is one place to change. Precedence:
 flag > environment (`AUXMOD_…`) > `--config` file > `--preset` > default.
 """
 
@@ -28,21 +28,21 @@ from auxmod.files import read_toml
 from auxmod.settings import ADAMW_RATE, AUTO
 
 HIDDEN = {"data_sha256"}
-"""Fields that are worked out, never given."""
+"""Fields that are computed, never given."""
 _EXTRA = (
     ("k", int, "method", "The auxiliary modulus is K·q, for --method aux.", "4, or as the preset has it"),
     ("r", float, "method", "The weight of the auxiliary modulus, for --method aux.", "0.3, or as the preset has it"),
     ("seed", int, "training", "Data, initial weights, order and draws all follow from it.", "0"),
 )
 _PANELS = {name: Group.create_ordered(name.capitalize()) for name in (*GROUPS, "run")}
-"""The panels of the help, in this order."""
+"""The help's panels, in order."""
 RUN = _PANELS["run"]
 """The panel of flags that do not change what is learned."""
 
 
 @functools.cache
 def _field_docs(name: str) -> dict[str, str]:
-    """The string under each field of the dataclass of this name."""
+    """The docstring under each field of the configuration's dataclass of this name."""
     body = next(
         node.body
         for node in ast.parse(inspect.getsource(config_module)).body
@@ -61,7 +61,7 @@ def _field_docs(name: str) -> dict[str, str]:
 
 
 def whole(_: Any, tokens: Sequence[Token]) -> int:
-    """A whole number as it was typed, 100_000 and 100K too: a fraction is refused, never rounded."""
+    """Read a whole number as typed, also 100_000 and 100K; refuse a fraction rather than round it."""
     try:
         return int(longhand(tokens[0].value))
     except ValueError:
@@ -69,11 +69,11 @@ def whole(_: Any, tokens: Sequence[Token]) -> int:
 
 
 WHOLE = Parameter(converter=whole)
-"""For every flag that is a whole number."""
+"""Annotates every flag that is a whole number."""
 
 
 def _settings() -> Iterator[tuple[str, Any, str, str, str]]:
-    """Every setting: its name, type, panel, help, and default as the help has it."""
+    """Every setting: its name, type, panel, help, and default as the help shows it."""
     for group, kind in GROUPS.items():
         docs, hints = _field_docs(kind.__name__), get_type_hints(kind)
         for field in dataclasses.fields(kind):
@@ -93,9 +93,9 @@ def _settings() -> Iterator[tuple[str, Any, str, str, str]]:
 def make_flags(
     name: str, *, text: bool = False, groups: Sequence[str] = tuple(GROUPS), defaults: Mapping[str, str] | None = None
 ) -> type:
-    """A flag for each setting, of its own type; or as text, where it may be a list or a range of values.
+    """Make a dataclass with a flag for each setting: of its type, or with ``text`` as text, for lists and ranges.
 
-    ``defaults`` are a command's own, for its help.
+    ``defaults`` are what a command's help shows in place of the settings' own.
     """
     fields: list[tuple[str, Any, Any]] = []
     for setting, kind, group, doc, default in _settings():
@@ -104,11 +104,11 @@ def make_flags(
         env = f"AUXMOD_{setting.upper()}"
         shown = (defaults or {}).get(setting, default)
         parameter = Parameter(help=doc, group=_PANELS[group], show_default=shown or False, env_var=env)
-        hint = str if text or get_origin(kind) is tuple else kind  # a list is typed as text, 1,2,4
+        hint = str if text or get_origin(kind) is tuple else kind  # a list is given as text, such as 1,2,4
         kinds = (WHOLE, parameter) if hint is int else (parameter,)
         fields.append((setting, Annotated[hint | None, *kinds], dataclasses.field(default=None)))
     made = dataclasses.make_dataclass(name, fields, kw_only=True)
-    made.__module__ = __name__  # else cyclopts takes it for a built-in type
+    made.__module__ = __name__  # otherwise cyclopts takes it for a built-in type
     return made
 
 
@@ -138,7 +138,7 @@ ConfigFile = Annotated[
 ]
 Device = Annotated[str, Parameter(help="auto, cpu, cuda or cuda:i.", group=RUN, env_var="AUXMOD_DEVICE")]
 SWITCH = Parameter(negative="", show_default=False)
-"""A flag that is off unless given."""
+"""Annotates a flag that is off unless given."""
 Force = Annotated[bool, SWITCH, Parameter(help="Overwrite what --out names.", group=RUN)]
 Json = Annotated[bool, SWITCH, Parameter(name="--json", help="Print the result as JSON on stdout.", group=RUN)]
 Track = Annotated[
@@ -154,40 +154,40 @@ Quiet = Annotated[bool, SWITCH, Parameter(help="No progress.", group=RUN)]
 
 
 def given_axes(flags: Any, file: Path | None = None) -> dict[str, Any]:
-    """What the user said of each setting, as it was said: where that is text, a value, a list or a range."""
+    """The settings the user gave, unparsed: text may be a value, a list or a range."""
     said = {} if flags is None else {k: v for k, v in vars(flags).items() if v is not None}
     require(said.get("data") != "", "--data is empty: name a file, or leave it out and inputs are drawn.")
     return over(flat(read_toml(file, "--config"), f"--config {file}") if file else {}, said)
 
 
 RIVALS = {"moduli": ("k", "r"), "weights": ("r",), "k": ("moduli",), "r": ("moduli", "weights")}
-"""What each of these says in another way."""
+"""For each setting, those that it replaces: they say the same thing in another way."""
 
 
 def over(below: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
-    """What was said, and of what lies below it all that says nothing else of the same."""
+    """Merge two layers of settings: all of ``said``, and from ``below`` what ``said`` neither sets nor replaces."""
     rivals = {rival for name in said for rival in RIVALS.get(name, ())}
-    rivals |= {"weights"} if "moduli" in rivals & below.keys() else set()  # they are those of other moduli
+    rivals |= {"weights"} if "moduli" in rivals & below.keys() else set()  # they belong to the moduli that are replaced
     return {name: value for name, value in below.items() if name not in rivals} | dict(said)
 
 
 KNOWN = {f"AUXMOD_{name.upper()}" for name in (*TYPES, "preset", "config", "device", "track", "storage", "commit")}
-"""The environment that is read."""
+"""The environment variables that commands read."""
 
 
 def unread(environment: Mapping[str, str]) -> list[str]:
-    """Variables that look like a setting and are none; those that Kubernetes makes of a service are not meant."""
+    """Variables that look like settings but are none, except those that Kubernetes sets for a service."""
     ours = (name for name in environment if re.match(r"AUXMOD_(?!.*(SERVICE_|PORT))", name))
     return sorted(name for name in ours if name not in KNOWN)
 
 
 def given_settings(flags: Any, file: Path | None) -> dict[str, Any]:
-    """What the user said, by flag, environment or file; numbers that are text, "100K" or "1,2,4", as a sweep reads."""
+    """The settings the user gave by flag, environment or file; text such as "100K" or "1,2,4" is read as in a sweep."""
     return {name: _one(name, value) for name, value in given_axes(flags, file).items()}
 
 
 def _one(name: str, value: Any) -> Any:
-    """The value that text stands for; what stands for none, or for several, stays, to be refused by its setting."""
+    """The one value that text stands for; text that stands for several is returned, for its setting to refuse."""
     if not isinstance(value, str) or TYPES.get(name, str) is str:
         return value
     values = alternatives(name, value)
@@ -195,14 +195,14 @@ def _one(name: str, value: Any) -> Any:
 
 
 def numbers(text: str, flag: str) -> tuple[float, ...]:
-    """1,2,4K → (1.0, 2.0, 4000.0)."""
+    """Read numbers: 1,2,4K → (1.0, 2.0, 4000.0)."""
     values = [number(longhand(part.strip())) for part in text.split(",")]
     require(None not in values, f"{flag} is {text!r}, but must be numbers with commas between, such as 1,2,4.")
     return tuple(v for v in values if v is not None)
 
 
 def whole_numbers(text: str | None, flag: str) -> tuple[int, ...]:
-    """8,100_000 or 8,100K → (8, 100000); nothing → ()."""
+    """Read whole numbers, without repeats: 8,100_000 or 8,100K → (8, 100000); None → ()."""
     values = [number(longhand(part.strip())) for part in text.split(",")] if text is not None else []
     sentence = f"{flag} is {text!r}, but must be whole numbers of at least 1, such as {flag} 8,16 (100K is 100,000)."
     require(all(value is not None and value == int(value) >= 1 for value in values), sentence)

@@ -1,4 +1,4 @@
-"""`auxmod table`, `figure` and `published`: the paper's tables and figures from what is stored, without torch."""
+"""`auxmod table`, `figure` and `published`: the paper's tables and figures from stored results, without torch."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _MEANINGS = {
 
 
 def one_of(choices: Any) -> Parameter:
-    """The argument that names one of these, with what each is."""
+    """An argument that names one of these choices; the help says what each is."""
     having = {", ".join(n for n in names if n in get_args(choices)): what for names, what in _MEANINGS.items()}
     return Parameter(help="; ".join(f"{names}: {what}" for names, what in having.items() if names) + ".")
 
@@ -76,7 +76,7 @@ Form = Annotated[Format, Parameter(help="How it is printed; csv and json have a 
 
 @dataclass(kw_only=True)
 class Only:
-    """The flags that name some of an item's cells."""
+    """The flags that select some of an item's cells."""
 
     n: Annotated[str | None, Parameter(help="Only these numbers of terms, such as 64,128.")] = None
     q: Annotated[str | None, Parameter(help="Only these moduli.")] = None
@@ -84,7 +84,7 @@ class Only:
     embedding: Annotated[Embedding | None, Parameter(help="Only this embedding.")] = None
 
     def keeper(self) -> Callable[[Facts], bool]:
-        """What says whether a cell with these facts is meant."""
+        """A function that says whether a cell with given facts is selected."""
         numbers = {"n": whole_numbers(self.n, "--n"), "q": whole_numbers(self.q, "--q")}
         words = {"method": self.method, "embedding": self.embedding}
         asked = numbers | {name: (word,) if word else () for name, word in words.items()}
@@ -95,7 +95,7 @@ OnlyFlags = Annotated[Only | None, Parameter(name="*")]
 
 
 def presets_of(text: str, item: str) -> tuple[str, ...]:
-    """The presets in which `--preset` asks for an item."""
+    """The presets that the text of `--preset` names; refuse changes that do not apply to the item."""
     from auxmod.experiments.presets import check_plain, parsed
     from auxmod.experiments.recipes import check_changes
 
@@ -106,7 +106,7 @@ def presets_of(text: str, item: str) -> tuple[str, ...]:
 
 
 def default_picture(item: str, presets: Sequence[str]) -> Path:
-    """Where an item is drawn unless it is said: a preset that was changed has its own file, as each of several has."""
+    """Where an item is drawn by default; a changed preset gets a file of its own."""
     changed = f"-{presets[0]}".replace("/", "-") if len(presets) == 1 and "+" in presets[0] else ""
     return Path(f"figures{changed}" if item == "all" else f"{item}{changed}.png")
 
@@ -123,7 +123,7 @@ def table(
     results: Results = None,
     json: Json = False,
 ) -> None:
-    """Print one of the paper's tables from stored results: its value, ours over seeds, chance, and the difference.
+    """Print a table of the paper from stored results: its values, ours over seeds, chance, and the difference.
 
     Example: auxmod table table1b --preset paper --format markdown
     """
@@ -139,7 +139,7 @@ def table(
     require(bool(made), NONE.format(item))
     show_tables(made, "json" if json else format)
     if all(cell.ours is None for each in made for cell in each.cells):
-        several = ",".join(map(amount, RECIPES[item].shown)) if item in RECIPES else ""  # not run unless it is said
+        several = ",".join(map(amount, RECIPES[item].shown)) if item in RECIPES else ""  # run only if named
         asked = {"preset": preset, "samples": samples or several or None, **vars(only or Only()), "results": results}
         said = "".join(f" --{name} {shlex.quote(str(value))}" for name, value in asked.items() if value is not None)
         told = f"None of these has been run: auxmod reproduce {item}{said} does it."
@@ -158,7 +158,7 @@ def figure(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Draw one of the paper's figures, or one it lacks, or all, from stored results.
+    """Draw a figure of the paper, or one of our own, or all, from stored results.
 
     Example: auxmod figure configs --out configs.svg
     """
@@ -211,7 +211,7 @@ class Picture(NamedTuple):
 
 
 def pictures_of(item: str, presets: Sequence[str], out: Path) -> list[Picture]:
-    """The figures of an item: one for each preset in which it differs; of `all`, each of them in a directory."""
+    """The figures to draw for an item: one per preset if presets change it; for `all`, every item's, in a directory."""
     from auxmod.experiments.recipes import differs_by_preset
     from auxmod.reporting.figures.by_item import FIGURES
     from auxmod.reporting.figures.looks import check_name
@@ -228,7 +228,7 @@ def pictures_of(item: str, presets: Sequence[str], out: Path) -> list[Picture]:
 
 
 def draw(pictures: Sequence[Picture], stored: Index) -> list[dict[str, Any]]:
-    """Draw them; what was drawn, in which preset, where."""
+    """Draw the figures; return each one's item, preset and file, ready for JSON."""
     from auxmod.experiments.recipes import differs_by_preset
     from auxmod.reporting.figures import by_item, looks
 

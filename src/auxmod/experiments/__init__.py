@@ -1,1 +1,1 @@
-"""Many runs: the store, sweeps, recipes. Imports learning and what it imports."""
+"""Many runs: run directories, results files, sweeps, searches, recipes. Imports `learning` and the layers below it."""

@@ -1,4 +1,4 @@
-"""What a search asks for next: what a process left behind, then new trials, as far as the plan goes. For `search`."""
+"""What a search asks for next, within its plan: trials that dead processes left, then new ones. Used by `search`."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from auxmod.files import sha256
 from auxmod.settings import flatten
 
 MOST = 1_000_000
-"""Runs that a budget may be."""
+"""The largest budget, in runs."""
 STARTUP = 10
-"""So many trials are drawn at random before the sampler learns from them: fewer where a batch is smaller."""
+"""How many trials are drawn at random before the sampler learns from them; fewer if a batch is smaller."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,13 +36,13 @@ class Plan:
     members: int = 24
     """Trials asked for at once."""
     budget: float | None = None
-    """The most it may cost, in whole runs: a run that is pruned halfway costs half of one."""
+    """The most it may cost, in whole runs: a run that is pruned halfway costs half a run."""
     seed: int = 0
-    """Of the sampler."""
+    """The sampler's seed."""
     rungs: Sequence[float] = RUNGS
 
     def __post_init__(self) -> None:
-        require(  # first: from it follows how many trials there are, where that is not said
+        require(  # checked first: the number of trials follows from it, if that is not given
             self.budget is None or 1 <= self.budget <= MOST,
             f"--budget is {self.budget}, but must be 1 run or more, and at most {MOST:,}.",
         )
@@ -56,25 +56,25 @@ class Plan:
 
 
 Batch = dict[str, tuple[RunConfig, list[Trial]]]
-"""Each run by its hash, and the trials that asked for it."""
+"""Each run by its hash, with the trials that asked for it."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What there is to do now."""
+    """What to do now."""
 
     done: list[FrozenTrial]
     batch: Batch
     elsewhere: int
-    """Trials that other processes train, where no more can be asked for here."""
+    """Trials that other processes train; 0 as long as more can be asked for here."""
     over: bool
-    """Nothing is left to ask for, and nobody trains."""
+    """Nothing is left to ask for, and no process trains."""
     left: float
     """The most that is still to be trained, in whole runs."""
 
 
 def take_turn(study: optuna.Study, space: Space, how: Plan, held: set[str]) -> Turn:
-    """Ask for as much as may be trained at once; ``held`` are the runs that living processes train."""
+    """Ask for as many trials as may train at once; ``held`` are the runs that living processes train."""
     _requeue(study, space, held)
     done = finished(study)
     size = _batch_size(study, done, how)
@@ -85,9 +85,9 @@ def take_turn(study: optuna.Study, space: Space, how: Plan, held: set[str]) -> T
 
 
 def _requeue(study: optuna.Study, space: Space, held: set[str]) -> None:
-    """Queue again what a process began that is no more, in the order it was first asked for: the sampler minds it.
+    """Queue the trials of dead processes again, in the order they were first asked for: the sampler depends on it.
 
-    What was wholly asked for keeps its number; what was not is drawn anew under another, the old one failed.
+    A trial that was asked for completely keeps its number. Any other fails, and a new trial takes its place.
     """
 
     def lost() -> list[FrozenTrial]:
@@ -97,7 +97,7 @@ def _requeue(study: optuna.Study, space: Space, held: set[str]) -> None:
     if not lost():
         return
     while any(trial.state == TrialState.WAITING for trial in study.get_trials(deepcopy=False)):
-        study.ask()  # what was queued before goes back as well
+        study.ask()  # trials that were queued before go back as well
     again = {trial.number: trial.user_attrs.get(AGAIN) for trial in study.get_trials(deepcopy=False)}
 
     def first(number: int) -> int:
@@ -109,13 +109,13 @@ def _requeue(study: optuna.Study, space: Space, held: set[str]) -> None:
         if HASH in trial.user_attrs and trial.number not in replaced:
             study._storage.set_trial_state_values(trial._trial_id, TrialState.WAITING)
             continue
-        if trial.number not in replaced:  # first: killed in between, it is not lost
+        if trial.number not in replaced:  # before the old one fails: a kill in between loses nothing
             study.enqueue_trial(_chosen(trial, space), user_attrs={AGAIN: trial.number})
         study.tell(trial.number, state=TrialState.FAIL)
 
 
 def _chosen(trial: FrozenTrial, space: Space) -> dict[str, Any]:
-    """What a trial was to try: what it was queued with, or what was drawn for it, once that was all drawn."""
+    """The values a trial was to try: those it was queued with, or those drawn for it, if all of them were."""
     queued: dict[str, Any] = trial.system_attrs.get("fixed_params", {})
     return queued or (trial.params if trial.params.keys() == space.searched.keys() else {})
 
@@ -125,20 +125,20 @@ def _running(study: optuna.Study) -> int:
 
 
 def _batch_size(study: optuna.Study, done: Sequence[FrozenTrial], how: Plan) -> int:
-    """How many trials to ask for: what is queued before anything new, and no more than the budget surely pays."""
+    """How many trials to ask for: queued ones before new ones, and no more than the budget is sure to cover."""
     trials = study.get_trials(deepcopy=False)
     running = _running(study)
     waiting = sum(trial.state == TrialState.WAITING for trial in trials)
     size = min(how.members, how.trials - len(done) - running)
     if how.budget is not None:
         size = min(size, int(how.budget - spent(done) - running + 1e-9))
-    if waiting:  # a batch that was cut short, perhaps while it was asked for: the rest of it, and no more
+    if waiting:  # a batch was cut short, perhaps while it was asked for: only ask for the rest of it
         size = min(size, max(waiting, study.user_attrs.get(ASKED, 0) - len(done) - running))
     return max(0, size)
 
 
 def _ask(study: optuna.Study, space: Space, size: int, how: Plan) -> Batch:
-    """New trials, as a function of those that are done: a search that goes on asks what it would have asked."""
+    """Ask for trials. They depend only on those that are done, so a resumed search asks what it would have asked."""
     states = [trial.state for trial in study.get_trials(deepcopy=False)]
     at = len(finished(study)) + states.count(TrialState.RUNNING)
     study.set_user_attr(ASKED, at + size)
@@ -159,13 +159,13 @@ def _ask(study: optuna.Study, space: Space, size: int, how: Plan) -> Batch:
 
 
 def _sampler(how: Plan, number: int) -> optuna.samplers.BaseSampler:
-    """Anew for each trial: what it draws follows from the trial's place, not from who asked for those before."""
+    """A new sampler for each trial: it draws by the trial's place, whichever process asked for those before."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         return optuna.samplers.TPESampler(
             seed=int(sha256(f"{how.seed},{number}".encode())[:8], 16),
             n_startup_trials=min(STARTUP, how.members),
-            constant_liar=True,  # trials of a batch keep apart
+            constant_liar=True,  # keeps the trials of a batch apart
         )
 
 

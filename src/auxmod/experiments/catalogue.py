@@ -1,4 +1,4 @@
-"""What is in a store: run directories and rows of results files, found, filtered, sorted. Standard library only."""
+"""The runs in a store, from run directories and results files: find, filter, sort. Standard library only."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from auxmod.settings import flatten
 CHOICES = {name: get_args(kind) for name, kind in TYPES.items() if get_origin(kind) is Literal}
 CHOICES |= {"state": ("done", "failed", "unfinished", "model")}
 TAU_FIGURES = {f"tau_{tau:g}": f"{tau:g}" for tau in TAUS}
-"""What a run's accuracies within each τ are called here, and in its scores."""
+"""A run's accuracies within each τ: their names here, and in its scores."""
 NEAR_FIGURE = f"tau_{NEAR:g}"
-"""What tells runs of a large q apart, of which few answers are exact."""
+"""The figure that tells runs with a large q apart: few of their answers are exact."""
 FIGURES = ("match", "chance", *TAU_FIGURES, "validation", "near", "seconds")
-"""Test accuracies and chance; exact and near answers to held-out inputs at the end; the time it took."""
+"""Test accuracies and chance; exact and near answers to held-out inputs at the end; the time taken."""
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le, ">=": operator.ge, "!=": operator.ne, "=": operator.eq, "<": operator.lt, ">": operator.gt,
 }  # fmt: skip
@@ -40,31 +40,31 @@ class Entry:
     """A run, wherever it is kept."""
 
     path: Path
-    """Its directory, or the results file it is a row of."""
+    """Its directory, or the results file that has its row."""
     row: Mapping[str, Any]
-    """As a row of a results file (`result_row`); with neither scores nor a failure while it is not finished."""
+    """The run as a row of a results file (`result_row`); it has neither scores nor a failure until it is finished."""
 
     @property
     def name(self) -> str:
-        """What it is called on the command line: its directory, or its hash."""
+        """Its name on the command line: its directory, or its hash."""
         return str(self.path) if self.path.is_dir() else str(self.row["hash"])
 
     @property
     def state(self) -> str:
-        """done, failed, unfinished; or model, where a directory has a model alone, as `save_pretrained` leaves it."""
+        """done, failed, unfinished; or model, if a directory has only a model, as `save_pretrained` leaves it."""
         if "scores" in self.row or "failed" in self.row:
             return "done" if "scores" in self.row else "failed"
         return "model" if (self.path / MODEL).exists() and not holds_training(self.path) else "unfinished"
 
     @functools.cached_property
     def settings(self) -> dict[str, Any]:
-        """The run's flat settings, and the paper's K and r where it has them."""
+        """The run's flat settings, and the paper's K and r if it has them."""
         config = configuration(self.row["config"])
         return flatten(config) | {"k": config.method.k, "r": config.method.r}
 
     @functools.cached_property
     def summary(self) -> dict[str, Any]:
-        """Everything that can be filtered and sorted by."""
+        """Everything that runs can be filtered and sorted by."""
         scores, made = self.row.get("scores", {}), self.row.get("provenance", {})
         figures = {"match": scores.get("match"), "chance": scores.get("chance"), "near": near_of(self.row)}
         figures |= {name: scores.get("tau", {}).get(tau) for name, tau in TAU_FIGURES.items()}
@@ -77,7 +77,7 @@ class Entry:
 
 
 def measured(points: Sequence[Mapping[str, Any]], name: str = "accuracy") -> list[tuple[float, float]]:
-    """The (step, held-out accuracy) of a learning curve's points, where it was measured."""
+    """The (step, held-out accuracy) of the points of a learning curve where it was measured."""
     return [(point["step"], point[name]) for point in points if point.get(name) is not None]
 
 
@@ -87,17 +87,17 @@ def places(store: Path) -> list[Path]:
         return [store]
     found: list[Path] = []
     for here, below, names in os.walk(store):
-        kept = {STEPS} if CONFIG in names or RESULT in names else set()  # models on a run's way, which are part of it
-        # nor one just being made, nor the models of a results file's runs
+        kept = {STEPS} if CONFIG in names or RESULT in names else set()  # models saved during a run belong to it
+        # also skip run directories that are being made, and the models of a results file's runs
         below[:] = [n for n in below if not (n in kept or n.startswith(".") or is_models(Path(here, n)))]
-        found += [Path(here)] * (CONFIG in names or RESULT in names)  # one may be lost, which is then said
+        found += [Path(here)] * (CONFIG in names or RESULT in names)  # if one is lost, reading the run says so
         files = (Path(here, name) for name in names if name.endswith(".jsonl") and name != METRICS)
         found += filter(holds_results, files)
     return sorted(found)
 
 
 def find(store: Path) -> tuple[list[Entry], list[str]]:
-    """What is in a directory or results file, and a sentence for each thing in it that cannot be read."""
+    """The runs in a directory or results file, and a sentence for each part that cannot be read."""
     require(store.exists(), f"There is no store {store}: name a directory of runs or a results file.")
     entries: list[Entry] = []
     notes: list[str] = []
@@ -112,7 +112,7 @@ def find(store: Path) -> tuple[list[Entry], list[str]]:
 
 
 def once(entries: Iterable[Entry], key: Callable[[Entry], str]) -> list[Entry]:
-    """Of those that are alike by a key, the one that counts."""
+    """Of the entries with the same key, keep the one that counts."""
     kept: dict[str, Entry] = {}
     for entry in entries:
         known = kept.get(key(entry))
@@ -122,12 +122,12 @@ def once(entries: Iterable[Entry], key: Callable[[Entry], str]) -> list[Entry]:
 
 
 def by_hash(entry: Entry) -> str:
-    """The run itself, wherever it is kept."""
+    """A key for :func:`once`: the run itself, wherever it is kept."""
     return str(entry.row["hash"])
 
 
 def read_run(path: Path) -> Entry:
-    """A run directory, as a row of a results file has it."""
+    """Read a run directory into an entry, with the row that a results file would have."""
     run = Run.open(path)
     config, outcome = run.config, run.outcome
     row: dict[str, Any] = {"config": config.to_dict(), "hash": config.hash}
@@ -139,7 +139,7 @@ def read_run(path: Path) -> Entry:
 
 
 def lookup(store: Path, name: str) -> Entry:
-    """The run of this name: a directory, here or in the store, or (the beginning of) a hash in it."""
+    """Find a run by name: its directory, here or in the store, or (the beginning of) its hash in the store."""
     for path in (Path(name), store / name):
         if (path / CONFIG).is_file():
             return read_run(path)
@@ -157,7 +157,7 @@ def conditions(where: str | None) -> list[tuple[str, str, str]]:
     """`method=aux,n>=16` → [("method", "=", "aux"), ("n", ">=", "16")]."""
     parts = [
         re.fullmatch(r"\s*(\w+(?:\.\d+)?)\s*(<=|>=|!=|=|<|>)\s*([^=<>\s].*?)\s*", each)
-        for each in (re.split(r",(?!\s*[\d.])", where) if where else [])  # a comma before a number is in a list
+        for each in (re.split(r",(?!\s*[\d.])", where) if where else [])  # a comma before a number is part of a list
     ]
     sentence = f"--where is {where!r}, but must be conditions such as method=aux,n=16,match>0.9."
     require(None not in parts, sentence)
@@ -165,10 +165,10 @@ def conditions(where: str | None) -> list[tuple[str, str, str]]:
 
 
 def select(entries: Sequence[Entry], where: str | None) -> list[Entry]:
-    """The entries for which every condition holds; one without the figure asked for is left out."""
+    """The entries that meet every condition; an entry without the figure in question is left out."""
     asked = conditions(where)
     for name, _, wanted in asked if entries else ():
-        _value(entries[0], name)  # there is such a thing, even where another condition leaves nothing
+        _value(entries[0], name)  # raises if there is no such name, even if another condition leaves nothing
         choices = CHOICES.get(name, ())
         one = f"--where asks for {name} {wanted!r}, but it is one of {', '.join(choices)}."
         require(not choices or wanted.lower() in choices, one)
@@ -206,7 +206,7 @@ def _numbers(text: str, name: str) -> list[float]:
 
 
 def arrange(entries: Sequence[Entry], by: str | None, reverse: bool = False) -> list[Entry]:
-    """Sorted by a setting or a figure, the largest first; what has none comes last."""
+    """Sort by a setting or a figure, the largest first; entries without it come last."""
     if by is None:
         return list(reversed(entries)) if reverse else list(entries)
     having = [entry for entry in entries if _value(entry, by) is not None]
@@ -225,11 +225,11 @@ def _value(entry: Entry, name: str) -> Any:
 
 
 MANY, TELLING = 6, ("n", "q", "method", "embedding")
-"""A label holds so many settings; of more, these."""
+"""The most settings in a label, and those it keeps if more differ."""
 
 
 def differing(entries: Sequence[Entry]) -> list[str]:
-    """The settings in which runs differ; what K and r say is not said twice, nor what a data file's name does."""
+    """The settings in which runs differ, each said once: K and r replace moduli and weights, a data file its digest."""
     settings = [entry.settings for entry in entries]
     sugar = any(all(each[name] is not None for each in settings) for name in ("k", "r"))
     hidden = {*(("moduli", "weights") if sugar else ("k", "r"))}
@@ -239,7 +239,7 @@ def differing(entries: Sequence[Entry]) -> list[str]:
 
 
 def labels(entries: Sequence[Entry]) -> list[str]:
-    """What tells the runs apart: the settings in which they differ, of many the telling ones, or else their names."""
+    """What tells the runs apart: the settings in which they differ (if many, the telling ones), or else their names."""
     names = differing(entries)
     if len(names) > MANY:
         names = [name for name in names if name in TELLING]

@@ -1,7 +1,7 @@
-"""By what runs are chosen: exact answers to held-out inputs, or, of a large q, those that are near. No torch.
+"""What runs are chosen by: exact answers to held-out inputs or, if q is large, near answers. No torch.
 
-Of a large q few answers are exact, even where all are close. Runs made before curves noted near answers have exact
-ones alone: beside such a run, all are compared by these.
+With a large q few answers are exact, even if all are close. Older runs did not note near answers in their curves: if
+one of them is compared, all are compared by exact answers.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from auxmod.config import TAUS, RunConfig
 
 LARGE_Q = 1000
 NEAR = TAUS[0]
-"""Near is within so much of q; the learning curves note how many are."""
+"""An answer is near if it is within this share of q; the learning curves note how many are."""
 
 
 def by_near(moduli: Iterable[int]) -> bool:
-    """Whether runs of these q are compared by near answers."""
+    """Whether runs with these q are compared by near answers."""
     return all(q > LARGE_Q for q in moduli)
 
 
 def near_of(row: Mapping[str, Any]) -> float | None:
-    """A finished run's share of near answers, where its curve has noted it."""
+    """A finished run's share of near answers to held-out inputs, if its curve notes it."""
     end: Mapping[str, float] = (row.get("curve") or [{}])[-1]
     return end.get("near")
 
 
 def tested_near(row: Mapping[str, Any]) -> float | None:
-    """Its share of near answers to the test inputs."""
+    """A run's share of near answers to the test inputs."""
     share: float | None = row.get("scores", {}).get("tau", {}).get(f"{NEAR:g}")
     return share
 
 
 def held_out(rows: Sequence[Mapping[str, Any]]) -> tuple[list[float], bool]:
-    """What finished runs are compared by, and whether that is near answers."""
+    """The shares that finished runs are compared by, and whether those are of near answers."""
     near = [share for row in rows if (share := near_of(row)) is not None]
     if rows and len(near) == len(rows) and by_near(row["config"]["problem"]["q"] for row in rows):
         return near, True
@@ -43,8 +43,8 @@ def held_out(rows: Sequence[Mapping[str, Any]]) -> tuple[list[float], bool]:
 
 
 def pairs(configs: Sequence[RunConfig], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Each pair's figures, means over its seeds, and the best pair by held-out answers: of equals, the first."""
-    from auxmod.problem.theory import rho  # which needs numpy
+    """Each (K, r)'s figures, as means over its seeds, and the best pair by held-out answers; of equals, the first."""
+    from auxmod.problem.theory import rho  # imported here, since it needs numpy
 
     found: dict[tuple[int, float], list[Mapping[str, Any]]] = {}
     for config, row in zip(configs, rows, strict=True):

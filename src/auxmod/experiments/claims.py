@@ -1,10 +1,12 @@
-"""Locks and plans beside a results file: who trains what, where several processes do. Standard library only.
+"""Locks and plans beside a results file: who trains what when several processes do. Standard library only.
 
-Beside `sweep.jsonl` lies `sweep.jsonl.d/`: for each ensemble in training a claim, `<digest>.lock`, which names its
-runs and is locked by its process, and what it needs to go on, `<digest>.safetensors`. The operating system unlocks a
-claim when its process dies, however it dies; whoever finds it so may go on from there. `plan` has the configurations of
-all that is to be trained, for those who watch. Call these functions while holding `results_file.locked(results)`,
-except those of a `Claim` one has, :func:`planned`, :func:`watched` and :func:`account`.
+Beside `sweep.jsonl` lies `sweep.jsonl.d/`. For each ensemble in training it has a claim, `<digest>.lock`, which names
+the runs and is locked by their process, and the saved state, `<digest>.safetensors`. The operating system unlocks a
+claim when its process dies, however it dies; another process may then go on from the state. `plan` has the
+configurations of all runs to be trained, for those who watch.
+
+Hold `results_file.locked(results)` while calling :func:`take`, :func:`announce`, :func:`held` or :func:`tidy`, and
+while choosing what to claim from :func:`unfinished`. The other functions and a `Claim`'s methods need no lock.
 """
 
 from __future__ import annotations
@@ -24,23 +26,23 @@ from auxmod.files import append, parse, sha256, unsealed, write_bytes
 
 STATE, LOCK, PLAN = ".safetensors", ".lock", "plan"
 DIGEST = "[0-9a-f]" * 16
-"""How claims are named; other files, which a directory from elsewhere may hold, are left alone."""
+"""The pattern of claims' names; other files, which a directory from elsewhere may hold, are left alone."""
 LONGEST = 100_000_000
-"""No header of a safetensors file is longer."""
+"""The longest header that a safetensors file may have, in bytes."""
 
 
 def directory_of(results: Path) -> Path:
-    """Where the work on a results file lies until it is done."""
+    """The directory that holds the work on a results file until it is done."""
     return results.with_name(f"{results.name}.d")
 
 
 @dataclass(frozen=True)
 class Claim:
-    """An ensemble that this process trains, and no other."""
+    """An ensemble that this process trains and no other does."""
 
     members: tuple[str, ...]
     place: Path
-    """Its files, but for their endings."""
+    """The path of its files, without their suffixes."""
     descriptor: int
 
     @property
@@ -48,12 +50,12 @@ class Claim:
         return self.place.with_suffix(STATE)
 
     def release(self) -> None:
-        """Let others have it."""
+        """Let other processes claim it."""
         self.place.with_suffix(LOCK).unlink(missing_ok=True)
         os.close(self.descriptor)
 
     def forget(self) -> None:
-        """Delete what it would go on from, and what a kill left half written."""
+        """Delete the saved state, and what a killed process left half written."""
         self.state.unlink(missing_ok=True)
         for path in self.place.parent.glob(f".{self.place.name}.*"):
             path.unlink(missing_ok=True)
@@ -66,7 +68,7 @@ def _make(directory: Path) -> None:
 
 
 def take(directory: Path, members: Sequence[str]) -> Claim:
-    """Claim an ensemble; one that another process trains too, as searches of few choices may, in another place."""
+    """Claim an ensemble; if another process trains it too, as searches with few choices may, in another place."""
     _make(directory)
     for others in itertools.count():
         place = directory / sha256(",".join([*members, *others * ["again"]]).encode())[:16]
@@ -87,13 +89,13 @@ def take(directory: Path, members: Sequence[str]) -> Claim:
 
 
 def announce(directory: Path, cells: Mapping[str, Any]) -> None:
-    """Add to what is to be trained: configurations by their hashes."""
+    """Add configurations, by their hashes, to the plan of what is to be trained."""
     _make(directory)
     write_bytes(directory / PLAN, json.dumps(planned(directory) | dict(cells)).encode())
 
 
 def planned(directory: Path) -> dict[str, Any]:
-    """What processes have announced; nothing where they have not."""
+    """The configurations that processes have announced; empty if there are none."""
     with contextlib.suppress(OSError, ValueError):
         if isinstance(cells := parse((directory / PLAN).read_bytes()), dict):
             return cells
@@ -101,11 +103,11 @@ def planned(directory: Path) -> dict[str, Any]:
 
 
 def watched(results: Path) -> dict[str, Path] | None:
-    """The runs in training, each with its ensemble's state, for one who only looks; None while the file is in use."""
+    """The runs in training, each with its ensemble's state; None while the file is in use. For those who only look."""
     members: dict[str, Path] = {}
     with open(results, "rb") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # so that no claim is taken while one is tried here
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # so that no claim is taken while this tests them
         except BlockingIOError:
             return None
         for path, said in _made(directory_of(results)):
@@ -116,7 +118,7 @@ def watched(results: Path) -> dict[str, Path] | None:
 
 
 def held(directory: Path) -> set[str]:
-    """The runs that living processes train; the claims of dead ones are taken away."""
+    """The runs that living processes train; deletes the claims of dead ones."""
     members: set[str] = set()
     for path, said in _made(directory):
         if said is None:
@@ -131,7 +133,7 @@ def held(directory: Path) -> set[str]:
 
 
 def _made(directory: Path) -> Iterator[tuple[Path, bytes | None]]:
-    """Every claim, and what it says; None where the process that made it is dead."""
+    """Every claim with its content, or with None if the process that made it is dead."""
     for path in directory.glob(DIGEST + LOCK):
         with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
             try:
@@ -149,7 +151,7 @@ def _names(value: Any) -> list[str]:
 
 
 def account(state: Path) -> Any:
-    """What a saved ensemble says of itself, from the header of its file: a length, and JSON of that length."""
+    """A saved ensemble's account of itself, from the header of its file: a length, then JSON of that length."""
     try:
         with open(state, "rb") as file:
             header = parse(file.read(min(int.from_bytes(file.read(8), "little"), LONGEST)))
@@ -159,7 +161,7 @@ def account(state: Path) -> Any:
 
 
 def _saved(directory: Path) -> Iterator[tuple[Path, tuple[str, ...], bool]]:
-    """The saved ensembles, each with its runs, and whether it is for their models; what is none is passed over."""
+    """The saved ensembles, each with its runs and whether their models are kept; other files are skipped."""
     for path in sorted(directory.glob(DIGEST + STATE)):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             said = account(path)
@@ -167,14 +169,14 @@ def _saved(directory: Path) -> Iterator[tuple[Path, tuple[str, ...], bool]]:
 
 
 def unfinished(directory: Path) -> Iterator[tuple[str, ...]]:
-    """The ensembles that were saved and not finished."""
+    """The runs of each ensemble that was saved and is not finished."""
     return (members for _, members, _ in _saved(directory))
 
 
 def stopped(results: Path, finished: Collection[str]) -> list[tuple[int, int]]:
-    """Of each ensemble that was saved and that nobody trains now: its runs left, and the step, for one who looks."""
+    """How many runs are left in each saved ensemble that nobody trains now, and its step. For those who only look."""
     going, found = watched(results), []
-    if going is None:  # whoever holds the file may be about to claim them
+    if going is None:  # the process that holds the file may be about to claim them
         return []
     for path in sorted(directory_of(results).glob(DIGEST + STATE)):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, UserError):
@@ -186,16 +188,16 @@ def stopped(results: Path, finished: Collection[str]) -> list[tuple[int, int]]:
 
 
 def tidy(directory: Path, finished: Collection[str], modelled: Callable[[str], bool] = lambda run: False) -> None:
-    """Delete the saved ensembles whose runs are all finished; where nobody trains, the plan and an empty directory.
+    """Delete the saved ensembles whose runs are all finished; if nobody trains, also the plan and an empty directory.
 
-    One that is for its runs' models waits until each of them is ``modelled``.
+    If the models of an ensemble's runs are kept, it is deleted only once each run is ``modelled``.
     """
     taken = held(directory)
     for path, members, models in _saved(directory):
         over = set(members) <= set(finished) and (not models or all(map(modelled, members)))
         if over and taken.isdisjoint(members):
             path.unlink(missing_ok=True)
-    if taken:  # another sweep, of other cells into the same file
+    if taken:  # another sweep trains other cells into the same file
         return
     (directory / PLAN).unlink(missing_ok=True)
     with contextlib.suppress(OSError):

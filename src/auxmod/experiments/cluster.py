@@ -1,8 +1,8 @@
-"""The same sweep on a Ray cluster: one ensemble a task, each a small sweep of its own on its worker.
+"""Sweeps on a Ray cluster: each ensemble is a task, which runs a small sweep of its own on its worker.
 
-Ray decides what runs where, and runs a task again whose worker is lost; that is safe, since a task is a function of
-its runs. This process claims the ensembles, hands them out, and appends their rows to the results file as they come.
-With a directory that all workers share, a task run again goes on from its last checkpoint; else it starts over.
+Ray decides what runs where, and repeats a task if its worker is lost. That is safe, since a task's result depends only
+on its runs. This process claims the ensembles, hands them out, and appends their rows to the results file as they come.
+With a directory that all workers share, a repeated task goes on from its last checkpoint; without, it starts over.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from auxmod.learning.engine import shape_of
 from auxmod.learning.memory import free_bytes
 
 RETRIES = 5
-"""How often an ensemble is begun again whose worker, or whose node, is lost."""
+"""How often an ensemble is begun again if its worker or its node is lost."""
 IN_HAND = 256
-"""The most ensembles handed to the cluster at once: each holds a file open here."""
+"""The most ensembles handed to the cluster at once: each keeps a file open in this process."""
 ANSWER_SECONDS = 3.0
-"""How long a cluster may take to answer: once as a port, once as a server."""
+"""How long a cluster may take to open its port, and again to answer as a server."""
 CURRENT = Path("/tmp/ray/ray_current_cluster")
-"""Where Ray notes which cluster `auto` means."""
+"""The file in which Ray notes the cluster that `auto` means."""
 
 
 def run_on_cluster(
@@ -57,10 +57,10 @@ def run_on_cluster(
     retry_failed: bool = False,
     members: int | None = None,
 ) -> Iterator[Event]:
-    """What `run_sweep` does, by the workers of the cluster at ``address``; ``local`` starts one here.
+    """Do what `run_sweep` does with the workers of the cluster at ``address``; ``local`` starts a cluster here.
 
-    A task takes one GPU where the cluster has any, else one CPU; ``device`` chooses otherwise. Cells on the cluster
-    count as in training elsewhere. The workers save in ``shared``, a path that means the same to all of them.
+    A task takes one GPU if the cluster has any, else one CPU; ``device`` overrides that. Cells on the cluster count as
+    in training elsewhere. The workers save in ``shared``, a path that means the same directory to all of them.
     """
     require(device in ("auto", "cpu", "cuda"), f"--device is {device!r}; with --cluster choose auto, cpu or cuda.")
     with connected(address) as ray:
@@ -95,12 +95,12 @@ def _gpus(ray: Any) -> bool:
 
 
 class Desk:
-    """Hands ensembles to the cluster, and takes their rows back."""
+    """Hands ensembles to the cluster and takes their rows back."""
 
     def __init__(self, ray: Any, queue: Queue, shared: Path | None) -> None:
         self.ray, self.queue, self.shared = ray, queue, shared
         self.claimed: dict[Any, tuple[str, claims.Claim]] = {}
-        """The ensembles on the cluster, each with its name in ``shared``, by Ray's reference to what comes of it."""
+        """The ensembles on the cluster: Ray's reference to the result → the name in ``shared``, and the claim."""
         self.resource = "GPU" if queue.device.type == "cuda" else "CPU"
         self.needs = {"num_gpus": 1} if self.resource == "GPU" else {"num_cpus": 1}
         self.room: int | None = None
@@ -108,10 +108,10 @@ class Desk:
         self.task = ray.remote(**options, scheduling_strategy="SPREAD")(train_members)
 
     def hand_out(self, options: tuple[Any, ...], stopping: Callable[[], bool]) -> Standing:
-        """Claim what nobody has, as ensembles, and hand them to the cluster; returns how far the sweep is."""
+        """Claim ensembles of the cells that nobody trains, hand them to the cluster; return the sweep's standing."""
         queue, made = self.queue, list[tuple[str, claims.Claim]]()
         if self.room is None and not all(map(queue.finished, queue.cells)):
-            self.room = self._room(stopping)  # may wait for a worker: not under the lock
+            self.room = self._room(stopping)  # not under the lock, since it may wait for a worker
         with locked(queue.results):
             left, free, _ = queue.look()
             if free and len(self.claimed) <= IN_HAND // 2:
@@ -125,12 +125,12 @@ class Desk:
         return queue.standing(left, free)
 
     def _ensembles(self, free: Cells) -> list[tuple[str | None, list[RunConfig]]]:
-        """What was saved, under its name, as it was; the rest so that it fits a worker, and every worker has some."""
+        """Saved ensembles as they were, with their names; the rest packed so that all fit and every worker has some."""
         free, found = dict(free), list[tuple[str | None, list[RunConfig]]]()
         for results in sorted(self.shared.glob(f"{claims.DIGEST}.jsonl")) if self.shared else []:
             saved = [run for members in claims.unfinished(claims.directory_of(results)) for run in members]
-            with contextlib.suppress(UserError, OSError):  # another sweep's may be gone by now
-                saved += [row["hash"] for row in read_results(results)]  # of one in halves, some may have ended
+            with contextlib.suppress(UserError, OSError):  # another sweep's file may be gone by now
+                saved += [row["hash"] for row in read_results(results)]  # if it was halved, some runs may have ended
             begun = dict.fromkeys(saved)
             if begun and all(run in free for run in begun):
                 found.append((results.stem, [free.pop(run) for run in begun]))
@@ -141,7 +141,7 @@ class Desk:
         return [*found, *((None, members) for members in planned)]
 
     def _room(self, stopping: Callable[[], bool]) -> int:
-        """The memory of one worker, as the first one that is free says; GPUs are whole, CPUs share their node's."""
+        """A worker's memory in bytes, as the first free one reports it: a GPU has its own, CPUs share their node's."""
         asked = self.ray.remote(**self.needs)(look_around).remote(self.queue.device.type)
         try:
             while not self.ray.wait([asked], timeout=POLL_SECONDS)[0]:
@@ -159,7 +159,7 @@ class Desk:
         return int(free if self.resource == "GPU" else free / max(1, most))
 
     def collect(self) -> list[Event] | None:
-        """The next ensemble's end, once it is there; an empty list where nothing of ours is on the cluster."""
+        """The next ensemble's end, or None if none has ended yet; an empty list if none of ours is on the cluster."""
         if not self.claimed:
             time.sleep(POLL_SECONDS)
             return []
@@ -181,11 +181,11 @@ class Desk:
         return [Ended(rows)]
 
     def _lost(self, claim: claims.Claim, error: Exception) -> list[dict[str, Any]]:
-        """The rows of an ensemble of which nothing came."""
+        """The rows of an ensemble whose task returned none."""
         cause = getattr(error, "cause", None)
-        if isinstance(cause, ShortError) and self.shared:  # what was saved is kept, for when there is memory
+        if isinstance(cause, ShortError) and self.shared:  # keep the saved state for when there is memory
             raise cause
-        if cause is None:  # the worker's end, not the task's; what Ray says of it names machines
+        if cause is None:  # the worker died, not the task; Ray's own message would name machines
             reason = f"{type(error).__name__}: the ensemble's worker was lost {RETRIES + 1} times."
         else:
             reason = str(cause) if isinstance(cause, UserError) else f"{type(cause).__name__}: {first_line(cause)}"
@@ -197,7 +197,7 @@ class Desk:
 
 
 def look_around(kind: str) -> tuple[str, int]:
-    """Which auxmod a worker has, and how much memory."""
+    """A worker's version of auxmod, and its free memory in bytes."""
     return __version__, free_bytes(torch.device(kind))
 
 
@@ -210,7 +210,7 @@ def train_members(
     retry_failed: bool,
     command: Sequence[str],
 ) -> list[dict[str, Any]]:
-    """Runs in, their rows out: a sweep of its own, which halves what does not fit, and goes on where one was saved."""
+    """Train runs and return their rows, by a sweep that halves what does not fit and goes on from what was saved."""
     sys.argv = list(command)  # what the user typed, for the rows' provenance
     configs = [RunConfig.from_dict(member) for member in members]
     with contextlib.ExitStack() as stack:
@@ -224,7 +224,7 @@ def train_members(
 
 
 def _forget(place: Path) -> None:
-    """Delete what an ensemble left in shared storage, where it can be seen from here."""
+    """Delete an ensemble's files in shared storage, if this machine can see them."""
     place.with_name(f"{place.name}.jsonl").unlink(missing_ok=True)
     shutil.rmtree(place.with_name(f"{place.name}.jsonl.d"), ignore_errors=True)
 
@@ -234,9 +234,9 @@ def _forget(place: Path) -> None:
 
 @contextlib.contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Ray, connected to the cluster; one that does not answer soon is a sentence."""
+    """Connect to the cluster and yield Ray; raise a :class:`UserError` if the cluster does not answer soon."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if address == "local":  # for this machine and this process alone: on loopback, behind a token of its own
+    if address == "local":  # only for this machine and this process: on loopback, behind its own token
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         if "RAY_AUTH_MODE" not in os.environ:
             os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
@@ -260,7 +260,7 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def _require_answer(address: str) -> None:
-    """Refuse an address where no server of Ray's kind answers: Ray itself would try for a minute and more."""
+    """Refuse an address where no server like Ray's answers: Ray itself would keep trying for over a minute."""
     named = address
     if address == "auto":
         named = os.environ.get("RAY_ADDRESS") or (CURRENT.read_text().strip() if CURRENT.exists() else "")
@@ -274,7 +274,7 @@ def _require_answer(address: str) -> None:
 
 
 def _answers(host: str, port: int) -> bool:
-    """Whether a gRPC server is there; where that cannot be asked, whether anything is."""
+    """Whether a gRPC server answers there; if there is no way to ask, whether anything does."""
     try:
         socket.create_connection((host.strip("[]"), port), timeout=ANSWER_SECONDS).close()
     except OSError:

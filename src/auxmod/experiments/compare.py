@@ -1,10 +1,10 @@
-"""Ways to set K and r, compared at equal cost: the paper's grid, a search, the theory's choice, and one fixed pair.
+"""Ways to set K and r, compared at equal cost: the paper's grid, two searches, the theory's choice, and a fixed pair.
 
-Each way chooses with the runs of one seed, by held-out accuracy; its choice is then trained anew with other seeds, and
-their test accuracies, exact and near, are what is compared: the best of many runs flatters itself, a fresh one does
-not. A grid of 24 pairs costs 24 runs; `search` (K and r) and `wide` (what a search takes where nothing is named) may
+Each way chooses by held-out accuracy, from runs of one seed. Its choice is then trained anew with other seeds, and the
+test accuracies of those runs, exact and near, are compared: the best of many runs flatters itself, a fresh one does
+not. A grid of 24 pairs costs 24 runs; `search` (over K and r) and `wide` (over what a search varies by default) may
 spend as much; the theory and the fixed pair cost nothing. Results append to one JSONL file, and a comparison that was
-stopped goes on. No command has it; docs/results.md has what came of it:
+stopped goes on. No command runs this; docs/results.md has its results:
 
     import torch
     from auxmod.experiments.compare import compare
@@ -37,10 +37,10 @@ from auxmod.files import append_line, json_line, read_lines, sha256
 from auxmod.problem import theory
 
 FIXED = {"k": 4, "r": 0.3}
-"""What is used where nothing is chosen."""
+"""The pair that is used if nothing is chosen."""
 Settings = Mapping[str, Any]
 Choice = tuple[dict[str, Any], float, float | None]
-"""What a way settles on, what that cost in whole runs, and the held-out accuracy it saw."""
+"""What a way settles on, its cost in whole runs, and the held-out accuracy it saw."""
 
 
 def compare(
@@ -55,7 +55,7 @@ def compare(
     seeds: Sequence[int] = (1, 2, 3),
     ways: Sequence[str] = ("grid", "search", "wide", "theory", "fixed"),
 ) -> list[dict[str, Any]]:
-    """A row for each problem and way, in order, also in `compare.jsonl` in the directory ``place``."""
+    """A row for each problem and way, in order; the rows are also in `compare.jsonl` in the directory ``place``."""
     place = Path(place)
     place.mkdir(parents=True, exist_ok=True)
     out = place / "compare.jsonl"
@@ -64,7 +64,7 @@ def compare(
     for n, q in problems:
         base = {**settings, "n": n, "q": q}
         usual = resolved(base | FIXED, preset)
-        setup = sha256(json_line([usual.hash, grid, list(seeds)]))[:12]  # of one that is there a row is not made again
+        setup = sha256(json_line([usual.hash, grid, list(seeds)]))[:12]  # rows of a setup are made once
         case = {"embedding": usual.model.embedding, "preset": preset, "n": n, "q": q, "setup": setup}
         choosers = _choosers(base, preset, place / f"n{n}-q{q}", device, grid, members)
         for way in ways:
@@ -81,7 +81,7 @@ def compare(
 
 
 def _over_seeds(trained: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Exact and near answers to test inputs, in the mean; of a large q few are exact, whatever was chosen."""
+    """Mean exact and near answers to test inputs: with a large q few are exact, whatever was chosen."""
     scores = [row["scores"] for row in trained if "scores" in row]
     match, near = [each["match"] for each in scores], [each["tau"][f"{NEAR:g}"] for each in scores]
     figures = {"match": statistics.fmean(match), "near": statistics.fmean(near)} if scores else {"match": None}
@@ -121,7 +121,7 @@ def _choosers(
 
 
 def _trained(configs: Sequence[RunConfig], results: Path, device: torch.device) -> list[dict[str, Any]]:
-    """The runs' rows, in order; what is there already is not trained again."""
+    """The runs' rows, in order; runs that are in the file already are not trained again."""
     for _ in run_sweep(configs, results, device):
         pass
     return rows_of(configs, results)

@@ -1,4 +1,4 @@
-"""One ensemble, from its runs to their rows: saved as it goes, and gone on with where it was saved."""
+"""Train one ensemble, from its runs to their rows: save it on the way, and go on from where it was saved."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from auxmod.learning.precision import resolve_precision
 
 @dataclass(frozen=True)
 class Started:
-    """An ensemble begins, or goes on from ``step``."""
+    """An ensemble starts, or goes on from ``step``."""
 
     configs: list[RunConfig]
     step: int
@@ -37,27 +37,27 @@ class Started:
 
 @dataclass(frozen=True)
 class Ended:
-    """An ensemble's rows, one a run, in order."""
+    """An ensemble's rows, one per run, in order."""
 
     rows: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Notice:
-    """Something that went otherwise than planned."""
+    """Something did not go as planned."""
 
     sentence: str
 
 
 @dataclass(frozen=True)
 class TooLarge(Notice):
-    """An ensemble did not fit into the memory: its members are to come again, so many at once."""
+    """An ensemble did not fit into memory: its members are to come again, ``half`` at a time."""
 
     half: int
 
 
 class ShortError(UserError):
-    """What was saved of an ensemble does not fit into the memory that is free now: it is kept, and waits for more."""
+    """A saved ensemble does not fit into the memory that is free now: it is kept until there is more."""
 
 
 def train_ensemble(
@@ -74,16 +74,16 @@ def train_ensemble(
 ) -> Iterator[Started | Progress | Rung | Ended | Notice]:
     """Train runs of one shape together; the last event has the rows of those that were not pruned.
 
-    After each of ``rungs``, shares of the steps, those that lag leave, by exact answers or by ``near`` ones: the
-    ensemble is made anew, smaller, from what the others have learned, so that what is dropped costs nothing more, and
-    the others learn what they would have.
+    ``rungs`` are shares of the steps. After each, the runs that lag leave, by exact answers or by ``near`` ones. The
+    ensemble is made anew, smaller, from what the others have learned: the pruned runs cost nothing more, and the
+    others learn what they would have learned anyway.
 
-    ``state`` is the file where it is saved: each ``checkpoint_every`` steps, though never for more than a hundredth of
-    the time, and when ``stopping()`` says so. What is there already is gone on from, where ``configs`` are the runs
-    left of it.
+    ``state`` is the file where the ensemble is saved: every ``checkpoint_every`` steps, though for no more than a
+    hundredth of the time, and when ``stopping()`` returns true. If the file exists and ``configs`` are the runs left
+    in it, training goes on from there.
 
-    ``models`` is a directory in which each run's model is kept under its hash, each ``keep_every`` steps as it is on
-    its way, and at its end, when its row has been taken.
+    ``models`` is a directory in which each run's model is kept under its hash: every ``keep_every`` steps on the way,
+    and at the end, after the caller has taken its row.
     """
     began, steps = time.monotonic(), configs[0].training.steps
     race, ensemble = Race.of(configs), None
@@ -123,17 +123,17 @@ def train_ensemble(
                 if 0 < len(stay) < len(riding):
                     break
         part = _part(ensemble, stay)
-        del ensemble  # before the next is made: they might not both fit
+        del ensemble  # before the next is made, since both might not fit
         ensemble = _made([riding[e] for e in stay], device, part)
 
 
 def _under(models: Path) -> Callable[[RunConfig], Path]:
-    """Where each run's model is kept."""
+    """A function that gives the directory of a run's model."""
     return lambda run: models / run.hash
 
 
 def _made(configs: Sequence[RunConfig], device: torch.device, snapshot: dict[str, Tensor] | None = None) -> Ensemble:
-    """An ensemble, at its start or where a snapshot was taken."""
+    """An ensemble at its start, or where a snapshot was taken."""
     clean_up(device)
     ensemble = Ensemble(configs, device, load_data(configs))
     if snapshot is not None:
@@ -148,7 +148,7 @@ def _part(ensemble: Ensemble, members: list[int]) -> dict[str, Tensor]:
 
 
 def _restored(state: Path, configs: Sequence[RunConfig], device: torch.device) -> tuple[Race, Ensemble]:
-    """An ensemble where it was saved."""
+    """An ensemble as it was saved, with its account."""
     race = read(state)
     riding = [_found(config, configs) for config in map(RunConfig.from_dict, race.riding)]
     require(race.left == {c.hash for c in configs}, f"{state} belongs to other runs.")
@@ -159,7 +159,7 @@ def _restored(state: Path, configs: Sequence[RunConfig], device: torch.device) -
 
 
 def _found(saved: RunConfig, configs: Sequence[RunConfig]) -> RunConfig:
-    """A run as it was saved, with its data, where it has any of its own, from where they are now."""
+    """A run as it was saved; if it has a data file, with the path where that is now."""
     own, now = saved.training, (config.training for config in configs)
     data = next((each.data for each in now if each.data_sha256 == own.data_sha256), own.data)
     return replace(saved, training=replace(own, data=data))
@@ -169,7 +169,7 @@ def _found(saved: RunConfig, configs: Sequence[RunConfig]) -> RunConfig:
 
 
 def _rows(ensemble: Ensemble, race: Race, configs: Sequence[RunConfig], end: Finished) -> list[dict[str, Any]]:
-    """The rows of the runs that came to an end, or whose loss stopped being finite; those pruned have none."""
+    """The rows of the runs that finished, or whose loss stopped being finite; pruned runs have none."""
     device, members = device_name(ensemble.device), len(race.members)
     made = provenance(device=device, precision=ensemble.precision, seconds=race.seconds, members=members)
     scores = dict(zip([c.hash for c in ensemble.configs], end.scores, strict=True))
@@ -187,7 +187,7 @@ def _rows(ensemble: Ensemble, race: Race, configs: Sequence[RunConfig], end: Fin
 def failed_rows(
     configs: Sequence[RunConfig], device: torch.device, reason: str, name: str | None = None
 ) -> list[dict[str, Any]]:
-    """The rows of runs that came to nothing together, on a device that may be called by another ``name``."""
+    """The rows of runs that failed together; ``name`` replaces the device's own name."""
     precision = resolve_precision(configs[0].training.precision, device)
     made = provenance(device=name or device_name(device), precision=precision, seconds=0.0, members=len(configs))
     return [result_row(config, None, made, failed=reason) for config in configs]
@@ -199,10 +199,10 @@ def failed_rows(
 def attempted(
     configs: Sequence[RunConfig], device: torch.device, train: Callable[[], Iterator[Any]], state: Path
 ) -> Iterator[Any]:
-    """Pass on what happens to an ensemble in training; where it fails, rows say why, or it is to come in halves.
+    """Pass on the events of an ensemble in training; if it fails, yield rows that say why, or :class:`TooLarge`.
 
-    One that has been saved did fit: where memory is short of it now, that is a sentence, and no saved step is lost. But
-    one that goes on from there, and runs short again, is too large where it is.
+    A saved ensemble has fit before: if memory is short now, raise :class:`ShortError`, so that no saved step is lost.
+    But an ensemble that goes on from its saved state, and runs short again, is too large for this device.
     """
     reason = _unfit(configs[0], device) if len(configs) == 1 else None
     full, begun, further, ended = reason is not None, state.exists(), False, False
@@ -213,10 +213,10 @@ def attempted(
                 further |= isinstance(event, Progress) or (isinstance(event, Started) and event.step == event.steps)
                 yield event
             return
-        except torch.AcceleratorError:  # the device is lost to this process: nothing after it would work
+        except torch.AcceleratorError:  # this process has lost the device: nothing after it would work
             raise
         except RuntimeError as error:
-            if ended:  # its rows are out, and stand
+            if ended:  # its rows are out already, and stand
                 raise
             full, reason = _out_of_memory(error), _reason(error)
     if full and state.exists() and not (begun and further):
@@ -237,7 +237,7 @@ def _unfit(config: RunConfig, device: torch.device) -> str | None:
     return None
 
 
-_FULL = ("can't allocate memory", "ALLOC_FAILED")  # the second is of CUDA's libraries
+_FULL = ("can't allocate memory", "ALLOC_FAILED")  # the second comes from CUDA's libraries
 
 
 def _out_of_memory(error: RuntimeError) -> bool:

@@ -1,7 +1,7 @@
-"""Who rides in an ensemble, how each has done, and who leaves: successive halving (Jamieson and Talwalkar, 2016).
+"""Which runs an ensemble trains, how they do, and which leave: successive halving (Jamieson and Talwalkar, 2016).
 
-At each rung the better half by held-out accuracy goes on, and whoever trails it by no more than chance would. Without
-rungs all go on to the end. `ensembles` trains by this account, and `saving` keeps it.
+At each rung the better half by held-out accuracy goes on, and so does any run that trails it by no more than chance
+allows. Without rungs all runs go on to the end. `ensembles` trains by this account, and `saving` stores it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from auxmod.learning.cost import widths
 from auxmod.learning.engine import VALIDATION_SAMPLES, Finished, Progress
 
 RUNGS = (0.25, 0.5)
-"""After which shares of the steps members are compared: at the next measurement."""
+"""Shares of the steps after which members are compared, at the next measurement."""
 NOISE = round(2 * math.sqrt(2 * 0.25 / VALIDATION_SAMPLES), 2)
-"""Differences in held-out accuracy that mean nothing: two standard errors on the inputs used, 0.03."""
+"""Smaller differences in held-out accuracy mean nothing: two standard errors on the inputs used, 0.03."""
 
 
 @dataclass(frozen=True)
 class Rung:
-    """A comparison: the accuracies of the runs in training, by hash, and which of them leave."""
+    """A comparison: the accuracies of the runs in training, by hash, and the runs that leave."""
 
     step: int
     accuracy: dict[str, float]
@@ -33,23 +33,23 @@ class Rung:
 
 @dataclass
 class Race:
-    """An ensemble's account, saved with its state: who rides, who was pruned, who died, and how all have done."""
+    """An ensemble's account, saved with its state: which runs train, were pruned or died, and how all have done."""
 
     members: list[str]
-    """All that it began with, by hash."""
+    """The hashes of all runs that it began with."""
     curves: list[list[dict[str, Any]]]
-    """A list of points a member."""
+    """A list of points for each member."""
     seconds: float = 0.0
     step: int = 0
-    """Where its state was saved."""
+    """The step at which its state was saved."""
     riding: list[dict[str, Any]] = field(default_factory=list)
-    """The configurations of those in the ensemble; whoever is gone may be among them."""
+    """The configurations of the runs in the ensemble; pruned runs may be among them (see :meth:`staying`)."""
     gone: list[str] = field(default_factory=list)
     dead: dict[str, int] = field(default_factory=dict)
     rung: int = 0
     """The step of the last comparison."""
     models: bool = False
-    """Whether its models are to be kept."""
+    """Whether its runs' models are to be kept."""
 
     @classmethod
     def of(cls, configs: Sequence[RunConfig]) -> Race:
@@ -61,7 +61,7 @@ class Race:
         return set(self.members) - set(self.gone)
 
     def see(self, riding: Sequence[RunConfig], event: Progress | Finished) -> None:
-        """Note who died, and where the others stand."""
+        """Note which runs died, and add the measured points to the curves."""
         died = {c.hash: at for c, at in zip(riding, event.dead, strict=True) if at is not None}
         self.dead |= {run: at for run, at in died.items() if run not in self.gone}
         if isinstance(event, Progress) and event.accuracy is not None:
@@ -69,11 +69,11 @@ class Race:
                 self.curves[self.members.index(config.hash)].append(curve_point(event, e))
 
     def due(self, event: Progress, rungs: Sequence[float], steps: int) -> bool:
-        """Whether members are to be compared now: at the first measurement past a rung, and not at the end."""
+        """Whether to compare members now: at the first measurement past a rung, but not at the end."""
         return event.accuracy is not None and any(self.rung < r * steps <= event.step < steps for r in rungs)
 
     def compare(self, riding: Sequence[RunConfig], event: Progress, near: bool = False) -> Rung:
-        """Prune whoever lags, by exact answers or by near ones."""
+        """Prune the runs that lag, by exact answers or by near ones."""
         out = self.dead.keys() | set(self.gone)
         shares = (event.near if near else event.accuracy) or []
         accuracy = {c.hash: share for c, share in zip(riding, shares, strict=True) if c.hash not in out}
@@ -82,10 +82,10 @@ class Race:
         return rung
 
     def staying(self, riding: Sequence[RunConfig]) -> list[int]:
-        """Which members ride on.
+        """Which members stay in the ensemble.
 
-        An ensemble is as wide as the widest of its members: whoever is stays, unheeded, so that no weight changes its
-        place. One may have the most tokens, and another the most classes.
+        An ensemble is as wide as its widest member. That member always stays, ignored if it is out, so that no weight
+        changes its place. One member may have the most tokens, and another the most classes.
         """
         stay = [e for e, config in enumerate(riding) if config.hash in self.left - self.dead.keys()]
         for sizes in zip(*map(widths, riding), strict=True):
@@ -95,7 +95,7 @@ class Race:
 
 
 def behind(accuracy: Mapping[str, float]) -> list[str]:
-    """The runs below the better half, by more than noise."""
+    """The runs below the better half by more than noise."""
     if not accuracy:
         return []
     last = sorted(accuracy.values(), reverse=True)[math.ceil(len(accuracy) / 2) - 1]

@@ -1,4 +1,4 @@
-"""Looking into a trained model: its answers beside the truth, and whether it holds a circle. Plain numbers out."""
+"""Look into a trained model: its answers beside the truth, and whether it holds a circle. Returns plain numbers."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from auxmod.learning.trained import TrainedModel
 from auxmod.problem import labels, sampling
 
 SHOWN = 1500
-"""Answers that are drawn one by one."""
+"""The most answers that are drawn one by one."""
 BINS = 101
 SHUFFLES = 20
-"""What a ring is compared with: so many orders of the same tokens."""
+"""How many random orders of the same tokens a ring is compared with."""
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def inspect(model: TrainedModel, samples: int) -> dict[str, Any]:
-    """A model's answers to the first test inputs, and its inside: the token table, the read-out plane, or both."""
+    """A model's answers to the first test inputs, and what is inside: the token table, the read-out plane, or both."""
     problem, device = model.config.problem, model.encoder.head.weight.device
     source: dict[str, Any] = {"seed": sampling.TEST_SEED, "stream": "test", "start": 0, "count": samples}
     x = sampling.uniform(**source, n=problem.n, q=problem.q, device=device)
@@ -38,13 +38,13 @@ def inspect(model: TrainedModel, samples: int) -> dict[str, Any]:
 
 
 def _signed(gap: Array, q: int) -> Array:
-    """The shorter way round the circle, ahead or behind."""
+    """The shorter way round the circle: positive if ahead, negative if behind."""
     return (gap + q / 2) % q - q / 2
 
 
 @torch.no_grad()
 def read_out_plane(model: TrainedModel, x: torch.Tensor) -> dict[str, Any]:
-    """The points of q, and how far from the centre they lie: on the unit circle if all is well."""
+    """The model's points for q, and how far from the centre they lie: on the unit circle if all is well."""
     points = model(x)[:, :2].double().cpu().numpy()
     radius = np.hypot(*points.T)
     return {"points": points.tolist(), "radius": float(radius.mean()), "spread": float(radius.std())}
@@ -54,10 +54,10 @@ def circle_of_table(table: Array) -> dict[str, Any]:
     """An embedding table (q, D) seen three ways: its two main directions, its spectrum over 0..q−1, its best ring.
 
     A table that holds the residues as points of a circle, in any order a ↦ f·a mod q, has its variance in frequency f.
-    Noise too has a strongest frequency, and agrees with its ring to some degree: ``shuffled`` is to what degree the
-    same tokens do in orders that mean nothing, mean and standard deviation.
+    Noise has a strongest frequency too, and agrees with its ring to some degree. ``shuffled`` is how far the same
+    tokens agree in random orders: mean and standard deviation.
     """
-    centred = np.pad(table - table.mean(0), ((0, 0), (0, table.shape[1] == 1)))  # a line is a plane's
+    centred = np.pad(table - table.mean(0), ((0, 0), (0, table.shape[1] == 1)))  # one column gets an empty second one
     left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
     power, phase, ring, order = _ring(centred)
     random = np.random.default_rng(0)
@@ -77,7 +77,7 @@ def circle_of_table(table: Array) -> dict[str, Any]:
 def _ring(centred: Array) -> tuple[Array, Array, np.ndarray[Any, Any], float]:
     """The power of each frequency; each token's phase at the strongest; its place there; and how far these agree.
 
-    Each token is placed by what the others say of that frequency: by its own, even noise would make a ring.
+    A token's place comes from the other tokens alone: if it counted itself, even noise would make a ring.
     """
     waves, q = np.fft.rfft(centred, axis=0)[1:], len(centred)
     power = (np.abs(waves) ** 2).sum(1)

@@ -1,1 +1,1 @@
-"""The mathematics: inputs, labels, metrics, theory. Imports config alone."""
+"""The mathematics: inputs, labels, metrics, theory. Imports `settings` and what lies below it, nothing else."""

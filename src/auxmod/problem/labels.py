@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 def sums(x: Tensor) -> Tensor:
-    """S = Σ x_i over the last axis, int64 (N·q passes 2^31)."""
+    """S = Σ x_i over the last axis, int64 (N·q can exceed 2^31)."""
     return x.sum(-1, dtype=torch.int64)
 
 
@@ -27,13 +27,13 @@ def quotients(total: Tensor, q: Tensor | int) -> Tensor:
 
 
 def points(residue: Tensor, moduli: Tensor | int) -> Tensor:
-    """(cos φ, sin φ) for φ = 2π·residue/modulus, float32 (…, 2); the division and the angle are float64."""
+    """(cos φ, sin φ) for φ = 2π·residue/modulus, float32 (…, 2); the division and the angle are in float64."""
     angle = residue.double() / moduli * (2 * math.pi)
     return torch.stack((angle.cos(), angle.sin()), -1).float()
 
 
 def values(point: Tensor, q: Tensor | int) -> Tensor:
-    """The unrounded answer φ·q/2π ∈ [0, q) of a point (…, 2), float64: :func:`points` undone."""
+    """The unrounded answer φ·q/2π ∈ [0, q) of a point (…, 2), float64: the inverse of :func:`points`."""
     x, y = point.double().unbind(-1)
     turns = torch.atan2(y, x) / (2 * math.pi)
     value = (turns - turns.floor()) * q
@@ -41,5 +41,5 @@ def values(point: Tensor, q: Tensor | int) -> Tensor:
 
 
 def rounded(value: Tensor, q: Tensor | int) -> Tensor:
-    """The nearest whole number on the circle: rounding may give q, which is 0."""
+    """The nearest whole number on the circle; rounding up to q gives 0."""
     return value.round().to(torch.int64) % q

@@ -1,13 +1,13 @@
 """Exact laws of uniform and sparse inputs: the sum S_N, the wraps D_mq = ⌊S_N/mq⌋, the number of non-zeros.
 
-Standard library and numpy. Counts are Python integers, divided once at the end: what is called exact here has
-no rounding but that last one. `theory` builds the paper's quantities on these.
+Uses only the standard library and numpy. Counts are Python integers, divided once at the end: a result called exact
+is rounded in that division only. `theory` builds the paper's quantities on these laws.
 
-The reason all this is small: for multiples of q the sum's N·q values never appear. With a sum below m·q,
+The wrap laws are cheap, because at multiples of q the N·q values of the sum need no table. The inputs below m·q number
 
     #{x ∈ {0..q−1}^N : S_N < m·q} = Σ_i (−1)^i C(N,i) C((m−i)q+N−1, N),
 
-which is the N-th backward difference of m ↦ C(mq+N−1, N): N² subtractions for every m at once.
+which is the N-th backward difference of m ↦ C(mq+N−1, N): N² subtractions give the counts for all m at once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ EXACT_WORK = 500_000
 
 
 def check(n: int, q: int, multiplier: int = 1) -> tuple[int, int, int]:
-    """The three as Python's own integers, since numpy's overflow; what makes no sense is refused in a sentence."""
+    """Check the three and return them as Python integers, since numpy's overflow; a bad value is a `UserError`."""
     problem = Problem(n=n, q=q)
     whole = is_int(multiplier) and multiplier >= 1
     require(whole, f"--k is {multiplier}, but a multiple of q is a whole number ≥ 1.")
@@ -63,7 +63,7 @@ def below_counts(n: int, q: int) -> tuple[int, ...]:
 
 
 def wrap_counts(n: int, q: int, k: int = 1) -> list[int]:
-    """How many of the q^N inputs have D_Kq = 0, 1, …, up to the last count that can occur."""
+    """How many of the q^N inputs have D_Kq = 0, 1, …, up to the largest D_Kq that can occur."""
     n, q, k = check(n, q, k)
     if k * q > n * (q - 1):
         return [q**n]  # S_N never reaches Kq
@@ -78,7 +78,7 @@ def wrap_law(n: int, q: int, k: int = 1) -> list[float]:
 
 
 def mixed_wrap_law(n: int, q: int, moduli: tuple[int, ...], weights: tuple[float, ...]) -> list[float]:
-    """The law of the wraps of a training label, its modulus m_j·q drawn with probability w_j (Eq. 2)."""
+    """The wrap law of a training label whose modulus m_j·q is drawn with probability w_j (Eq. 2)."""
     return _mixture([wrap_law(n, q, m) for m in moduli], weights)
 
 
@@ -86,7 +86,7 @@ def mixed_wrap_law(n: int, q: int, moduli: tuple[int, ...], weights: tuple[float
 
 
 def sum_probability(n: int, q: int, s: int) -> Fraction:
-    """P(S_N = s) by the closed form of the paper's Proposition 5, which is right."""
+    """P(S_N = s) by the closed form of the paper's Proposition 5, which is correct."""
     n, q, _ = check(n, q)
     if not 0 <= s <= n * (q - 1):
         return Fraction(0)
@@ -95,7 +95,7 @@ def sum_probability(n: int, q: int, s: int) -> Fraction:
 
 
 def sum_counts(n: int, q: int) -> Integers:
-    """How many of the q^N inputs have S_N = s, for s = 0..N(q−1): a running sum of q values, N times."""
+    """How many of the q^N inputs have S_N = s, for s = 0..N(q−1), by N running sums over q values each."""
     counts = np.array([1], dtype=object)
     for _ in range(n):
         total = np.cumsum(np.concatenate([counts, np.zeros(q - 1, dtype=object)]))
@@ -105,7 +105,7 @@ def sum_counts(n: int, q: int) -> Integers:
 
 
 def sum_law(n: int, q: int) -> Floats:
-    """P(S_N = s) for s = 0..N(q−1): exact where that is cheap, else within :func:`sum_law_error` of it."""
+    """P(S_N = s) for s = 0..N(q−1): exact where that is cheap, otherwise within :func:`sum_law_error`."""
     n, q, _ = check(n, q)
     size = n * (q - 1) + 1
     require(
@@ -120,12 +120,12 @@ def sum_law(n: int, q: int) -> Floats:
 
 
 def sum_law_error(n: int, q: int) -> float:
-    """A bound on the absolute error of every probability that :func:`sum_law` gives.
+    """A bound on the absolute error of every probability that :func:`sum_law` returns.
 
-    With u = 2^−53 and every angle reduced in integers to [0, π/2], a characteristic value φ = sin(qω)/(q sin ω)
-    carries a relative error of at most 10u, so φ^N (|φ| ≤ 1) one of (10N + 2)u, and its phase adds 14u: the
-    inverse transform, a mean, passes on (10N + 16)u at most. Its own rounding is at most 8u·log2(M) in the
-    2-norm, and the law's 2-norm is at most 1.
+    Let u = 2^−53. Every angle is reduced in integers to [0, π/2], so a characteristic value φ = sin(qω)/(q sin ω)
+    has a relative error of at most 10u, and φ^N (|φ| ≤ 1) one of (10N + 2)u. Its phase adds 14u. The inverse
+    transform is a mean and passes on at most (10N + 16)u. Its own rounding is at most 8u·log2(M) in the 2-norm,
+    and the law's 2-norm is at most 1.
     """
     n, q, _ = check(n, q)
     if n * n * q <= EXACT_WORK:
@@ -150,7 +150,7 @@ def _sum_law_by_fourier(n: int, q: int) -> Floats:
 
 
 def _sine(numerator: NDArray[np.int64], length: int) -> Floats:
-    """sin(π·numerator/length), the angle reduced in integers so that zeros keep their relative accuracy."""
+    """sin(π·numerator/length); reducing the angle in integers keeps the relative accuracy near zeros."""
     turn = numerator % (2 * length)
     half = turn % length
     sign = np.where(turn >= length, -1.0, 1.0)
@@ -171,7 +171,7 @@ def term_law(n: int) -> Floats:
 
 
 def sparse_wrap_law(n: int, q: int, k: int = 1, fill: Fill = "zero") -> list[float]:
-    """P(D_Kq = d) for d = 0, 1, … under sparse inputs: the laws for z terms, mixed by g(z)."""
+    """P(D_Kq = d) for d = 0, 1, … under sparse inputs: the laws for z terms, mixed with weights g(z)."""
     n, q, k = check(n, q, k)
     require(
         n <= MOST_SPARSE_TERMS,
@@ -194,14 +194,14 @@ def _below_table(n: int, q: int) -> Integers:
     table[0, 0] = 0  # the empty sum is 0, never below 0
     power = np.ones(n + 1, dtype=object)
     for z in range(1, n + 1):
-        power = power * (sums + (z - 1)) // z  # C(mq+z−1, z), from the one for z−1
+        power = power * (sums + (z - 1)) // z  # C(mq+z−1, z), from C(mq+z−2, z−1)
         table[z, : z + 1] = _differences(power[: z + 1], z)
         table[z, z + 1 :] = q**z
     return table
 
 
 def _nonzero_only(table: Integers) -> Integers:
-    """The same counts over {1..q−1}^z, by inclusion–exclusion over the zeros: z-th differences along z."""
+    """The same counts over {1..q−1}^z: z-th differences along z, which is inclusion–exclusion over the zeros."""
     rows = [table[0]]
     for _ in range(1, len(table)):
         table = np.diff(table, axis=0)
@@ -212,8 +212,8 @@ def _nonzero_only(table: Integers) -> Integers:
 def sparse_nonzero_law(n: int, q: int, fill: Fill = "zero") -> Floats:
     """P(an input has w non-zeros), w = 0..N, under the sparse law.
 
-    Filled from {1..q−1}, w is z; filled from {0..q−1} (the paper), w is binomial of z terms, each non-zero with
-    probability 1 − 1/q. The binomial rows follow one another by sums of positive terms: no cancellation.
+    Filled from {1..q−1}, w is z. Filled from {0..q−1} (the paper), w is binomial: z terms, each non-zero with
+    probability 1 − 1/q. Each binomial row is a sum of positive terms of the row before, so nothing cancels.
     """
     n, q, _ = check(n, q)
     g = term_law(n)
@@ -232,7 +232,7 @@ def uniform_nonzero_law(n: int, q: int) -> Floats:
 
 
 def log_uniform_nonzero_law(n: int, q: int) -> Floats:
-    """Its natural logarithm, which stays finite where q^−N is below the smallest float."""
+    """The logarithm of :func:`uniform_nonzero_law`, which stays finite where q^−N is below the smallest float."""
     n, q, _ = check(n, q)
     keep, drop = math.log1p(-1 / q), math.log(q)
     return np.array([math.log(math.comb(n, w)) + w * keep - (n - w) * drop for w in range(n + 1)])
@@ -258,7 +258,7 @@ def _differences(values: Integers, times: int) -> Integers:
 
 
 def _steps(below: Any, k: int, last: int) -> list[int]:
-    """From counts below m·q, m = 0..N, the counts between consecutive multiples of Kq."""
+    """Turn the counts below m·q, m = 0..N, into counts between consecutive multiples of Kq."""
     edges = [below[min(d * k, len(below) - 1)] for d in range(last + 2)]
     return [high - low for low, high in itertools.pairwise(edges)]
 

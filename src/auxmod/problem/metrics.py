@@ -1,7 +1,7 @@
 """How good an answer is: match and circular τ-accuracy, their chance levels, and breakdowns.
 
-A :class:`Tally` counts on the device, batch by batch, for all members of an ensemble at once; `report` turns it
-into plain numbers. Shapes: E members, B batch.
+A :class:`Tally` counts on the device, batch by batch, for all members of an ensemble at once; `report` turns the
+counts into plain numbers. Shapes: E members, B batch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from auxmod.problem.theory import chance
 
 
 def circular_error(value: Tensor, target: Tensor, q: Tensor | int) -> Tensor:
-    """The distance min(|ŷ−y|, q−|ŷ−y|) of two numbers on a circle of length q."""
+    """The distance min(|ŷ−y|, q−|ŷ−y|) between two numbers on a circle of length q."""
     gap = (value - target).abs()
     return torch.minimum(gap, q - gap)
 
@@ -31,14 +31,14 @@ class Tally:
     taus: tuple[float, ...]
     match: Tensor
     missing: Tensor
-    """Answers that are not finite, and so are wrong."""
+    """Answers that are not finite; they count as wrong."""
     within: Tensor
     wraps: Tensor
     zeros: Tensor
 
     @classmethod
     def empty(cls, q: Tensor, n: int, taus: tuple[float, ...] = TAUS) -> Tally:
-        """Nothing counted yet, for E members with moduli ``q`` (E,)."""
+        """A tally with nothing counted yet, for E members with moduli ``q`` (E,)."""
         E, T = len(q), len(taus)
         counts = (
             torch.zeros(s, dtype=torch.int64, device=q.device) for s in ((E,), (E,), (E, T), (E, n, 2), (E, n + 1, 2))
@@ -61,9 +61,9 @@ class Tally:
         _count(self.zeros, (x == 0).sum(-1), right)
 
     def report(self, angles: bool) -> list[dict[str, Any]]:
-        """One plain dictionary a member: accuracies as shares in [0, 1], each with its chance level.
+        """One plain dictionary per member: accuracies as shares in [0, 1], each with its chance level.
 
-        `missing` is there only where some answers were not finite.
+        `missing` is present only if some answers were not finite.
         """
         rows = []
         for e, q in enumerate(self.q.tolist()):
@@ -85,7 +85,7 @@ class Tally:
 
 
 def _count(table: Tensor, bucket: Tensor, right: Tensor) -> None:
-    """Add (how many, how many right) of each bucket to ``table`` (E, buckets, 2)."""
+    """Add each bucket's counts of answers and of right answers to ``table`` (E, buckets, 2)."""
     E, size, _ = table.shape
     flat = (bucket + size * torch.arange(E, device=bucket.device)[:, None]).flatten()
     for column, chosen in enumerate((flat, flat[right.flatten()])):

@@ -1,8 +1,8 @@
 """Random numbers as a pure function of (seed, stream, counter), the same on every device.
 
-SplitMix64 (Steele, Lea, Flood 2014) read as a counter-based generator: number i of a stream is
-mix(key + (i+1)·γ), in wrapping 64-bit integer tensor operations. So a run needs no generator state: it can
-resume anywhere, and what a member of an ensemble draws does not depend on who rides beside it.
+This is SplitMix64 (Steele, Lea, Flood 2014) used as a counter-based generator: number i of a stream is
+mix(key + (i+1)·γ), in wrapping 64-bit integer tensor operations. So a run has no generator state to save: it can
+resume anywhere, and an ensemble member's draws do not depend on the other members.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 def signed(value: int) -> int:
-    """A 64-bit pattern as the signed number torch stores it as."""
+    """The signed number as which torch stores a 64-bit pattern."""
     return (value & (2**64 - 1)) - ((value & 2**63) << 1)
 
 
@@ -31,15 +31,15 @@ def key(seed: int, *stream: str | int) -> int:
 
 
 def _shift(x: Tensor, bits: int) -> Tensor:
-    """Logical right shift: torch's own copies the sign bit."""
+    """Logical right shift; torch's own operator copies the sign bit."""
     return (x >> bits) & ((1 << (64 - bits)) - 1)
 
 
 def bits(keys: int | Tensor, counter: Tensor) -> Tensor:
     """64 random bits for each counter, as int64.
 
-    The key goes in before the product. A compiler that sees only a counter makes an index of the product, and has no
-    room for it there.
+    The key is added before the multiplication. Otherwise the compiler sees only a counter times a constant, treats it
+    as an index expression, and the constant is too large for that.
     """
     start = signed(keys * UNDO + 1) if isinstance(keys, int) else keys * signed(UNDO) + 1
     x = (counter + start) * signed(GAMMA)
@@ -59,11 +59,11 @@ def uniforms(keys: int | Tensor, counter: Tensor) -> Tensor:
 
 
 def normals(keys: int, counter: Tensor) -> Tensor:
-    """float64 standard normals by Box and Muller, two counters each."""
+    """float64 standard normals by the Box–Muller method; each uses two counters."""
     radius = torch.sqrt(-2 * torch.log1p(-uniforms(keys, 2 * counter)))
     return radius * torch.cos(2 * math.pi * uniforms(keys, 2 * counter + 1))
 
 
 def permutation(keys: int, count: int, device: torch.device) -> Tensor:
-    """An order of 0..count−1: the argsort of their hashes."""
+    """A random order of 0..count−1: the argsort of their hashes."""
     return bits(keys, torch.arange(count, device=device)).argsort()

@@ -1,4 +1,7 @@
-"""Inputs that a user gives, from Python, a file or standard input: whole numbers in 0..q−1, N a row, or a sentence."""
+"""Check the inputs a user gives, from Python, a file or standard input: whole numbers in 0..q−1, N per row.
+
+Anything else raises a `UserError` that says what is wrong.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,13 @@ Rows = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def check_rows(x: Any, problem: Problem) -> Rows:
-    """Given inputs, anything numpy understands, as int64 (B, N)."""
+    """Check given inputs, in any form numpy understands, and return them as int64 (B, N)."""
     require(not np.ma.is_masked(x), "Some of the inputs are masked: give whole numbers in their place.")
     try:
         rows = np.atleast_2d(np.asarray(x))
-    except (ValueError, TypeError, RuntimeError):  # of torch, for tensors that numpy has no form for
+    except (ValueError, TypeError, RuntimeError):  # RuntimeError: torch, for tensors numpy cannot hold
         rows = np.asarray(None)
-    if not (rows.dtype.kind == "O" and all(map(is_int, rows.flat))):  # these may pass 64 bits
+    if not (rows.dtype.kind == "O" and all(map(is_int, rows.flat))):  # these may exceed 64 bits
         require(
             rows.dtype.kind in "iu" or (rows.dtype.kind == "f" and bool(np.all(rows == np.floor(rows)))),
             "The inputs must be whole numbers, in rows of equal length.",
@@ -40,13 +43,13 @@ def check_rows(x: Any, problem: Problem) -> Rows:
 
 
 def given_rows(data: Sequence[Any] | None, configs: Sequence[RunConfig]) -> list[Rows | None]:
-    """Each run's own rows, as many as it has samples; None where its inputs are drawn.
+    """Each run's own rows, as many as it has samples; None if its inputs are drawn.
 
-    Runs may share an array: it is checked once a modulus.
+    Runs may share an array, which is checked once per modulus.
     """
     checked: dict[tuple[int, int], Rows] = {}
     found: list[Rows | None] = []
-    every = [None] * len(configs) if data is None else list(data)  # all of them kept, so that no two have one id
+    every = [None] * len(configs) if data is None else list(data)  # keeps all arrays alive, so that ids differ
     for config, given in zip(configs, every, strict=True):
         samples, path = config.training.samples, config.training.data
         require(given is not None or not path, f"The run trains on the rows of {path}: give them as data.")
@@ -61,14 +64,14 @@ def given_rows(data: Sequence[Any] | None, configs: Sequence[RunConfig]) -> list
 
 
 def read_npz(path: Path, problem: Problem) -> Rows:
-    """The array x of an .npz file, checked; where there is an array y, it must be the sums of x mod q."""
+    """Read and check the array x of an .npz file; an array y, if there is one, must hold the sums of x mod q."""
     require(path.exists(), f"There is no file {path}.")
     try:
-        with zipfile.ZipFile(path) as archive:  # np.load alone would take other files for arrays, and fail later
+        with zipfile.ZipFile(path) as archive:  # np.load alone accepts other kinds of files and fails later
             archive.namelist()
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: np.asarray(file[name]) for name in file.files}
-    except Exception as error:  # a damaged archive may lead zipfile, zlib and numpy to any of many kinds
+    except Exception as error:  # zipfile, zlib and numpy raise many kinds for a damaged archive
         remedy = "numpy.savez('data.npz', x=...) makes one"
         raise UserError(f"{path} cannot be read as an .npz file ({error}): {remedy}.") from None
     require("x" in arrays, f"{path} has no array x; it has: {', '.join(arrays) or 'nothing'}.")
@@ -86,7 +89,7 @@ def read_npz(path: Path, problem: Problem) -> Rows:
 
 
 def parse_rows(lines: Iterable[str], problem: Problem) -> Rows:
-    """Rows of text, with commas or spaces between the numbers."""
+    """Parse lines of text, with commas or spaces between the numbers, and check the rows."""
     rows = []
     for at, line in enumerate(lines, 1):
         try:

@@ -1,4 +1,4 @@
-"""All that the theory says of one problem, as plain values: what `auxmod theory` prints. Standard library and numpy."""
+"""Everything the theory says about one problem, as plain values; `auxmod theory` prints it. Needs no torch."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def summary(
     epsilon: float = 1.0,
     delta: float = 0.0,
 ) -> dict[str, Any]:
-    """What `theory` says of one problem and one set of moduli, ready for JSON; what is infinite is None.
+    """What `theory` says about one problem and one set of moduli, ready for JSON; infinite values are None.
 
-    The moduli are the paper's 1 and K with weights 1−r and r (K = 4, r = 0.3 unless given), or any others. What
-    is said of one modulus (`k`, `kq`, `p_no_wrap`, `wrap_law`) is about the largest; `moduli` lists each.
+    The moduli are the paper's 1 and K with weights 1−r and r (K = 4, r = 0.3 unless given), or any others. Values
+    for a single modulus (`k`, `kq`, `p_no_wrap`, `wrap_law`) are for the largest; `moduli` lists them all.
     """
     n, q, _ = laws.check(n, q)
     method = resolve_method(n, True, method="aux", k=k, r=r, moduli=moduli, weights=weights, fill=fill)

@@ -1,4 +1,4 @@
-"""A table as plain cells, each knowing what it is a figure of; `render` arranges and writes them."""
+"""A table as plain cells, each of which knows what it is a figure of. `render` arranges and writes them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ Key = TypeVar("Key")
 NEAR = 5.0
 """Points from the paper's figure that still count as agreement."""
 LEVEL = 1.0
-"""Points between two methods that are no difference, unless their own seeds differ by more."""
+"""Points between two methods that are no difference; the spread of either's seeds replaces it if that is wider."""
 
 
 class Shape(NamedTuple):
-    """What a table is called, how it is laid out, and how its figures are written."""
+    """A table's title, layout and number format."""
 
     title: str
     down: tuple[str, ...]
     """The facts that name a row."""
     across: str = "method"
-    """The fact that names a column."""
+    """The fact whose values are the columns."""
     ours: str = "ours"
     digits: int = 1
 
@@ -91,32 +91,32 @@ NAMES = {
     "aux": "aux", "sparse": "sparse", "naive": "naive", "expected": "aux, expected",
     "fixed": "aux, label fixed", "all": "aux, asked of all", "auto": "auto", "searched": "aux, best of 24 K, r",
 }  # fmt: skip
-"""What a variant is called."""
+"""How tables and figures call each variant."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One figure: the paper's, ours, and what guessing gives."""
+    """One cell of a table: the paper's figure, ours, and chance."""
 
     facts: Facts
     """What it is a figure of: n, q, samples, method, …"""
     paper: float | None = None
     ours: float | None = None
-    """None where it was not run, or no seed came to an end."""
+    """None if it was not run, or if every seed failed."""
     std: float | None = None
     count: int = 0
-    """Seeds behind ours; for a statistic over the grid, pairs (K, r)."""
+    """Seeds behind ours; for a statistic over the grid, the pairs (K, r) behind it."""
     failed: int = 0
     """Seeds without a figure: they diverged or could not be run."""
     chance: float | None = None
 
     @property
     def difference(self) -> float | None:
-        """Ours less the paper's."""
+        """Ours minus the paper's."""
         return None if self.paper is None or self.ours is None else self.ours - self.paper
 
     def beside_paper(self) -> int | None:
-        """Whether ours is near the paper's (0), above it (1) or below it (−1); None where one of them is missing."""
+        """0 if ours is near the paper's figure, 1 if above it, −1 if below it; None if either is missing."""
         gap = self.difference
         return None if gap is None else 0 if abs(gap) <= NEAR else 1 if gap > 0 else -1
 
@@ -127,16 +127,17 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """An item's cells in a preset, None where it is the same in all; and which of their facts name a row."""
+    """An item's cells in one preset, and which of their facts name a row."""
 
     item: str
     preset: str | None
+    """None if the item is the same in every preset."""
     down: tuple[str, ...]
-    """Its shape's, or more where its cells differ in more."""
+    """The shape's, preceded by `samples` if the cells differ in it."""
     cells: Sequence[Cell]
     notes: Sequence[str] = ()
     of: str = ""
-    """What is said of all its cells, in its title."""
+    """A part of the title that holds for all cells."""
 
     @property
     def shape(self) -> Shape:
@@ -147,7 +148,7 @@ class Table:
         return self.shape.title + self.of + (f", preset {self.preset}" if self.preset else "")
 
     def records(self) -> list[Facts]:
-        """A flat record a cell."""
+        """One flat record per cell."""
         return [{"item": self.item, "preset": self.preset} | cell.to_dict() for cell in self.cells]
 
     def to_dict(self) -> dict[str, Any]:
@@ -156,7 +157,7 @@ class Table:
 
 
 def side(cell: Cell, other: Cell) -> int | None:
-    """Whether one figure is above the other (1), below it (−1) or level with it (0); None where one was not run."""
+    """1 if our figure in ``cell`` is above that in ``other``, −1 if below, 0 if level; None if either was not run."""
     if cell.ours is None or other.ours is None:
         return None
     gap, width = cell.ours - other.ours, max(LEVEL, cell.std or 0.0, other.std or 0.0)
@@ -164,12 +165,12 @@ def side(cell: Cell, other: Cell) -> int | None:
 
 
 def by_facts(cells: Iterable[Cell], names: Sequence[str]) -> dict[tuple[Any, ...], list[Cell]]:
-    """Cells by the values of some facts, in the order in which they come."""
+    """Group cells by the values of some facts, in order of first appearance."""
     return grouped(cells, lambda cell: values(cell, *names))
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
-    """Any things by what ``key`` says of each, in the order in which they come."""
+    """Group items by ``key``, in order of first appearance."""
     groups: dict[Key, list[Item]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -177,5 +178,5 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
 
 
 def values(cell: Cell, *names: str) -> tuple[Any, ...]:
-    """Those of a cell's facts, in this order."""
+    """A cell's values of these facts, in this order."""
     return tuple(cell.facts[name] for name in names)

@@ -1,7 +1,7 @@
-"""Every number of the paper's tables, as data, laid out to be read beside them. `auxmod published` prints them.
+"""Every number in the paper's tables, as data, in the paper's layout for easy checking. `auxmod published` prints them.
 
-Accuracies are in percent, as printed. `ours` is the paper's method, `aux` here; its `baseline` is `sparse`. The
-chosen (K, r) of its Table 7 are `presets.PAPER_CHOICE`, from which the presets take them too.
+Accuracies are in percent, as printed. The paper's "ours" is `aux` here, and its "baseline" is `sparse`. The (K, r)
+chosen in its Table 7 are `presets.PAPER_CHOICE`, which the presets use too.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any, Literal
 from auxmod.experiments.presets import PAPER_CHOICE
 
 Metric = Literal["match", "tau", "gain", "bound", "choice"]
-"""bound: the gap table's (1−1/q)^N, no percentage; choice: a row of Table 7, whose numbers are its k and r."""
+"""bound: the gap table's (1−1/q)^N, not a percentage; choice: a row of Table 7, whose numbers are in k and r."""
 Statistic = Literal["min", "mean", "max"]
 HALVES = {"token": "table1a", "angular": "table1b"}
-"""Table 1 has one for each embedding."""
+"""The half of Table 1 for each embedding."""
 TableName = Literal["table1a", "table1b", "table2", "table3", "configs", "choice", "gap"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """One number of the paper, and what it is a number of."""
+    """One number from the paper, and what it measures."""
 
     table: str
     embedding: str | None
@@ -45,7 +45,7 @@ class Published:
     """Over the grid K = 4..9, r = 0.1..0.4."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The first nine fields, and of the others those that apply."""
+        """The first nine fields, and those of the others that apply."""
         plain = dataclasses.asdict(self)
         return {name: value for name, value in plain.items() if value is not None or name in CORE}
 
@@ -79,7 +79,7 @@ TABLE1: dict[str, dict[tuple[int, int], tuple[float, float, float, float]]] = {
         (64, 433): (29.0, 0.2, 53.8, 11.4),
     },
 }
-"""Match accuracy at each (N, q): ours and baseline at 100K, ours and baseline at 1M."""
+"""Match accuracy at each (N, q): ours and baseline at 100K, then ours and baseline at 1M."""
 
 TABLE2: dict[tuple[int, int], tuple[float, ...]] = {
     (16, 257): (100.0, 98.4, 100.0, 100.0, 100.0, 92.1, 100.0, 99.8),
@@ -99,7 +99,7 @@ TABLE2: dict[tuple[int, int], tuple[float, ...]] = {
     (128, 42899): (98.4, 23.4, 100.0, 99.1, 94.4, 11.9, 99.6, 93.8),
     (128, 974269): (99.4, 18.6, 100.0, 99.2, 97.0, 9.5, 100.0, 93.9),
 }
-"""τ-accuracy, angular: for τ = 0.1, then for τ = 0.05, ours and baseline at 1M, ours and baseline at 10M."""
+"""τ-accuracy, angular, at τ = 0.1 and then τ = 0.05: each time ours and baseline at 1M, ours and baseline at 10M."""
 TAUS = (0.1, 0.05)
 
 TABLE3: dict[tuple[str, int, int], tuple[float, float, float, float, float]] = {
@@ -122,7 +122,7 @@ TABLE3: dict[tuple[str, int, int], tuple[float, float, float, float, float]] = {
     ("angular", 64, 257): (64.7, 80.5, 94.1, 23.4, 57.1),
     ("angular", 64, 433): (34.0, 54.7, 78.4, 11.4, 43.3),
 }
-"""Ours over the grid at 1M: minimum, average, maximum; then the baseline, and the gain, average − baseline."""
+"""Ours over the grid at 1M: minimum, average, maximum; then the baseline; then the gain, average − baseline."""
 
 CONFIGURATIONS: dict[tuple[str, bool, str, float], tuple[float, float]] = {
     ("pre", True, "0.02", 0.0): (5.1, 73.5),
@@ -142,7 +142,7 @@ CONFIGURATIONS: dict[tuple[str, bool, str, float], tuple[float, float]] = {
     ("post", False, "default", 0.0): (7.2, 90.1),
     ("post", False, "default", 0.1): (23.8, 27.4),
 }
-"""Table 6, token, N=8, q=97, 1M: (norm, bias, init, dropout) to sparse and ours."""
+"""Table 6 (token, N=8, q=97, 1M): (norm, bias, init, dropout) → accuracy of sparse and of ours."""
 
 GAP: dict[int, dict[int, float]] = {
     8: {17: 0.61, 23: 0.70, 47: 0.84, 113: 0.93},
@@ -150,22 +150,22 @@ GAP: dict[int, dict[int, float]] = {
     24: {17: 0.23, 23: 0.34, 47: 0.60, 113: 0.81},
     32: {17: 0.14, 23: 0.24, 47: 0.50, 113: 0.75},
 }
-"""Table 4: (1−1/q)^N at N, then q."""
+"""Table 4: (1−1/q)^N, by N and then by q."""
 
 UNTUNED = set(TABLE2) - set(PAPER_CHOICE["angular"])
-"""Settings that Table 7 marks with a hyphen though Table 2 has results."""
+"""Settings that Table 7 marks with a hyphen, although Table 2 has results for them."""
 
 # ---- as rows ----------------------------------------------------------------------------------------------
 
 
 @functools.cache
 def rows() -> tuple[Published, ...]:
-    """Every number, table after table."""
+    """Every number, table by table."""
     return (*_table1(), *_table2(), *_table3(), *_configurations(), *_choice(), *_gap())
 
 
 def find(table: str, **facts: Any) -> float | None:
-    """The paper's value in ``table`` where each of ``facts`` is as given; None where it printed none."""
+    """The paper's value in ``table`` for these facts; None if it printed none."""
     found = (row for row in rows() if row.table == table)
     return next((row.value for row in found if all(getattr(row, k) == v for k, v in facts.items())), None)
 

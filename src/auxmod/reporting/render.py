@@ -1,4 +1,4 @@
-"""Tables in words: their cells in rows and columns, as Markdown and LaTeX; cell by cell, as CSV and JSON."""
+"""Write tables: as rows and columns in Markdown and LaTeX, or cell by cell in CSV and JSON."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ ORDER = (
     "norm", "bias", "init", "dropout", "pooling", "final_norm", "clip", "changed", "setup", "epochs", "steps", "paper",
     "mean", "std", "count", "failed", "chance", "difference",
 )  # fmt: skip
-"""The columns of a CSV file."""
+"""The order of a CSV file's columns."""
 ESCAPED = "\\|"
-"""What ends no column of Markdown."""
+"""A vertical bar that does not end a Markdown column."""
 
 
 Kind = Literal["label", "chance", "paper", "ours", "difference"]
 
 
 class Head(NamedTuple):
-    """A column's group, its name within it, and what stands beneath."""
+    """A column's group, its name within the group, and the kind of value beneath it."""
 
     group: str
     name: str
@@ -37,26 +37,26 @@ class Head(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """Words in their places."""
+    """A table as words in rows and columns."""
 
     heads: list[Head]
     rows: list[list[str]]
     cells: list[list[Cell | None]]
-    """Behind each word the cell it is of; None behind what a row is."""
+    """The cell behind each word; None for labels, for chance, and where the table has no cell."""
 
     @property
     def labels(self) -> int:
-        """How many columns, from the left, say what a row is."""
+        """The number of columns, from the left, that name a row."""
         return sum(head.kind == "label" for head in self.heads)
 
     @property
     def groups(self) -> list[tuple[str, int]]:
-        """Groups of columns side by side, and how wide each is."""
+        """Groups of adjacent columns: the name of each and its number of columns."""
         return [(name, len(list(run))) for name, run in itertools.groupby(head.group for head in self.heads)]
 
 
 def layout(table: Table) -> Layout:
-    """A table's cells in rows and columns."""
+    """Arrange a table's cells in rows and columns."""
     columns = list(dict.fromkeys(cell.facts[table.shape.across] for cell in table.cells))
     compared = {cell.facts[table.shape.across] for cell in table.cells if cell.paper is not None}
     guessed = table.shape.across != "k" and any(cell.chance is not None for cell in table.cells)
@@ -84,7 +84,7 @@ def layout(table: Table) -> Layout:
 
 
 def _words(cell: Cell | None, compared: bool, table: Table) -> list[str]:
-    """A cell's columns: the paper's, ours, their difference."""
+    """A cell's columns: the paper's figure, ours and their difference; ours alone if nothing is compared."""
     if cell is None:
         return ["", "", ""] if compared else [""]
     ours, digits = _ours(cell, table), table.shape.digits
@@ -92,7 +92,7 @@ def _words(cell: Cell | None, compared: bool, table: Table) -> list[str]:
 
 
 def _ours(cell: Cell, table: Table) -> str:
-    """89.1 ± 0.4 (3): mean, standard deviation, seeds; over K and r and of theory, the figure alone."""
+    """89.1 ± 0.4 (3): mean, standard deviation, seeds. Tables over K and r, and of theory, show the figure alone."""
     if cell.ours is None:
         return "failed" if cell.failed else "not run"
     across, failed = table.shape.across, f", {cell.failed} failed" if cell.failed else ""
@@ -102,15 +102,15 @@ def _ours(cell: Cell, table: Table) -> str:
 
 
 def figure(value: float | None, digits: int, sign: str = "") -> str:
-    """A figure as it is printed, with a true minus."""
+    """Format a figure, with a true minus sign."""
     if value is None:
         return "–"
-    shown = round(value, digits) + 0.0  # no minus before a zero
+    shown = round(value, digits) + 0.0  # turns −0.0 into 0.0
     return f"{shown:{sign}.{digits}f}".replace("-", "−")
 
 
 def with_spread(mean: float | None, std: float | None, digits: int = 1) -> str:
-    """A mean, and the standard deviation about it where there is one."""
+    """A mean, with its standard deviation if there is one."""
     return figure(mean, digits) + ("" if std is None else f" ± {std:.{digits}f}")
 
 
@@ -135,7 +135,7 @@ def amount(samples: int) -> str:
 
 
 def epochs(count: int) -> str:
-    """So many epochs, in words."""
+    """1 → 1 epoch, 10 → 10 epochs."""
     return f"{count} epoch{'s' * (count != 1)}"
 
 
@@ -143,21 +143,21 @@ def epochs(count: int) -> str:
 
 
 def markdown(table: Table) -> str:
-    """A heading, a table, and the notes as a list."""
+    """The table as Markdown: a heading, the table, and its notes as a list."""
     page = layout(table)
     shown = markdown_table([" ".join(filter(None, head[:2])) for head in page.heads], page.rows, page.labels)
     return "\n".join([f"**{table.title}**", "", shown, "", *(f"- {note}" for note in table.notes)]).rstrip()
 
 
 def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
-    """A Markdown table; the first column or columns are words, the others figures."""
+    """A Markdown table whose first ``words`` columns are words, aligned left, and the others figures, aligned right."""
     rule = ["---"] * words + ["---:"] * (len(heads) - words)
     lines = (heads, rule, *rows)
     return "\n".join(f"| {' | '.join(cell.replace('|', ESCAPED) for cell in line)} |" for line in lines)
 
 
 def latex(table: Table) -> str:
-    """A booktabs table, groups of columns under a rule."""
+    """The table as LaTeX (booktabs), with a rule under each group of columns."""
     page = layout(table)
     top, rules, at = [], [], 1
     for name, width in page.groups:
@@ -187,7 +187,7 @@ def _tex(text: str) -> str:
 
 
 def as_csv(tables: Sequence[Table]) -> str:
-    """A line a cell, with what it is a figure of."""
+    """One line per cell, with the facts it is a figure of."""
     out = io.StringIO()
     records = [record for table in tables for record in table.records()]
     known = {name for record in records for name in record}
@@ -198,7 +198,7 @@ def as_csv(tables: Sequence[Table]) -> str:
 
 
 def render(tables: Sequence[Table], form: Format) -> str:
-    """Tables in any form but `text`, which the terminal draws."""
+    """Write tables in any format except `text`, which the terminal draws."""
     if form == "json":
         return json.dumps([table.to_dict() for table in tables], indent=2, ensure_ascii=False)
     if form == "csv":

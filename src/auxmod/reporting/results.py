@@ -1,7 +1,7 @@
-"""Results as they lie in files, found again by what was run: a cell of a table is a run for any seed.
+"""Stored results, looked up by configuration: a cell of a table is a run with any seed.
 
-A results file has a JSON line for each run that ended; a directory of them is read whole, and so is one of run
-directories. Where a run is there twice, `results_file.supersedes` says which row counts.
+A results file has a JSON line for each run that ended. A directory is read whole, with all results files and run
+directories in it. If a run occurs twice, `results_file.supersedes` decides which row counts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from auxmod.problem import theory
 
 Row = Mapping[str, Any]
 Index = dict[str, list[Row]]
-"""The rows of each cell, one a seed."""
+"""The rows of each cell, one per seed and number of times asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,25 +31,25 @@ class Summary:
     """A cell's figure over its seeds, in percent."""
 
     mean: float | None
-    """None where every seed failed."""
+    """None if every seed failed."""
     std: float | None
-    """Of the sample (n − 1); None for a single seed."""
+    """Sample standard deviation (n − 1); None for a single seed."""
     count: int
     failed: int
-    """Seeds that diverged or could not be run: they are in no mean, and must be said beside it."""
+    """Seeds that diverged or could not be run. No mean includes them, so tables must show them beside it."""
 
 
 # ---- reading ----------------------------------------------------------------------------------------------
 
 
 def default_place() -> Path:
-    """results/ here, or else that of the source tree this runs from."""
+    """`results/` in the working directory or, if there is none, that of the source tree."""
     here, tree = Path("results"), Path(__file__).parents[3] / "results"
     return tree if tree.is_dir() and not here.is_dir() else here
 
 
 def read(path: Path | None = None) -> Index:
-    """The results in a file or directory; without one, those of :func:`default_place`, where there are any."""
+    """Read the results in a file or directory, by default those of :func:`default_place`, if it exists."""
     place = path or default_place()
     require(path is None or place.exists(), f"--results is {str(place)!r}, but there is no such file or directory.")
     try:
@@ -59,7 +59,7 @@ def read(path: Path | None = None) -> Index:
 
 
 def _sources(place: Path) -> list[Path]:
-    """Results files and finished runs, in the order of their names; logs of other things are passed over."""
+    """Results files and finished run directories, sorted by path. Other logs are skipped."""
     found = catalogue.places(place) if place.exists() else []
     return [path for path in found if path.is_file() or (path / RESULT).is_file()]
 
@@ -73,7 +73,7 @@ def _rows(source: Path) -> Sequence[Row]:
 
 @functools.lru_cache(maxsize=64)
 def _of_file(path: Path, _: tuple[int, ...]) -> Sequence[Row]:
-    """A results file's rows, parsed and checked once while it stays as it is: pages read the same files often."""
+    """A results file's rows, parsed and checked again only if the file changes: pages read the same files often."""
     return tuple(read_results(path))
 
 
@@ -81,7 +81,7 @@ def _of_file(path: Path, _: tuple[int, ...]) -> Sequence[Row]:
 
 
 def index(rows: Iterable[Row]) -> Index:
-    """Rows by what was run, whatever the seed; of one run's rows the last, and none that failed if one did not."""
+    """Group rows by configuration, seed aside. Of one run's rows the last counts, but no failure replaces figures."""
     cells: dict[str, dict[Any, Row]] = {}
     for row in rows:
         seeds, seed = cells.setdefault(_key(row["config"]), {}), (row["config"].get("seed"), _asks(row))
@@ -91,7 +91,10 @@ def index(rows: Iterable[Row]) -> Index:
 
 
 def find(results: Index, run: RunConfig) -> list[Row]:
-    """The rows of a run, one a seed, whatever its own seed; one that was asked often serves where once is enough."""
+    """A run's rows with any seed, one row per seed.
+
+    A run that is asked once can also use rows that were asked more often.
+    """
     asks = run.training.asks
     fit = [row for row in results.get(_key(run.to_dict()), []) if asks in (1, _asks(row))]
     best = sorted(fit, key=lambda row: ("scores" in row, _asks(row) == asks))
@@ -99,7 +102,7 @@ def find(results: Index, run: RunConfig) -> list[Row]:
 
 
 def first_seeds(results: Index) -> Index:
-    """The rows of seed 0 alone, for where all that is compared has that one."""
+    """The rows of seed 0 alone, for comparisons in which some cells have no other seed."""
     return {key: [row for row in rows if row["config"].get("seed") == 0] for key, rows in results.items()}
 
 
@@ -109,7 +112,7 @@ def _asks(row: Row) -> int:
 
 
 def _key(config: Mapping[str, Any]) -> str:
-    """A run's configuration without its seed, how often it is asked, and what `RunConfig.hash` leaves out too."""
+    """A configuration as text, without its seed, how often it is asked, and what `RunConfig.hash` leaves out."""
     ignored = {"method": ("method",), "training": ("data", "asks")}
     parts = {
         name: {key: value for key, value in part.items() if key not in ignored.get(name, ())}
@@ -120,7 +123,7 @@ def _key(config: Mapping[str, Any]) -> str:
 
 
 def collect(results: Index, run: RunConfig, tau: float | None = None, asks: int = 1) -> Summary | None:
-    """A run's match accuracy, or its τ-accuracy, over its seeds, asked once or often; None where it was not run."""
+    """A run's match accuracy or τ-accuracy over its seeds, asked once or ``asks`` times; None if it was not run."""
     rows = find(results, run)
     if not rows:
         return None
@@ -146,12 +149,12 @@ def chance(run: RunConfig, tau: float | None = None) -> float:
 
 
 def missing(results: Index, runs: Iterable[RunConfig]) -> list[RunConfig]:
-    """Those of the runs, seed for seed, that have neither figures nor failed."""
+    """The runs that have neither figures nor a failure, seed by seed."""
     return [run for run in runs if not _own(results, run)]
 
 
 def failures(results: Index, runs: Iterable[RunConfig]) -> list[RunConfig]:
-    """Those that failed."""
+    """The runs that failed, seed by seed."""
     return [run for run in runs if any("scores" not in row for row in _own(results, run))]
 
 
@@ -160,7 +163,7 @@ def _own(results: Index, run: RunConfig) -> list[Row]:
 
 
 def origins(results: Index, runs: Iterable[RunConfig]) -> str:
-    """Where these runs, of any seed, were made: devices and precisions, and the commits of each."""
+    """Where these runs were made, whatever the seed: each device and precision, with its commits."""
     commits: dict[tuple[Any, Any], dict[str, None]] = {}
     for made in (row.get("provenance", {}) for run in runs for row in find(results, run)):
         commits.setdefault((made.get("device"), made.get("precision")), {})[f"`{made.get('commit')}`"] = None
@@ -171,14 +174,14 @@ def origins(results: Index, runs: Iterable[RunConfig]) -> str:
 
 
 def curves(results: Index, run: RunConfig) -> list[list[tuple[int, float]]]:
-    """Each seed's (step, held-out accuracy in percent), where the row has its curve."""
+    """Each seed's learning curve as (step, held-out accuracy in percent); rows without a curve are left out."""
     drawn = (row.get("curve") or [] for row in find(results, run))
     lines = ([(p["step"], 100 * p["accuracy"]) for p in curve if p.get("accuracy") is not None] for curve in drawn)
     return [line for line in lines if line]
 
 
 def mean_curve(results: Index, run: RunConfig) -> list[tuple[int, float]]:
-    """The seeds' mean at the steps that all of them measured."""
+    """The mean curve over seeds, at the steps that every seed measured."""
     lines = [dict(line) for line in curves(results, run)]
     steps = sorted(set.intersection(*map(set, lines))) if lines else []
     return [(step, statistics.fmean(line[step] for line in lines)) for step in steps]

@@ -1,6 +1,6 @@
-"""The paper's tables with our figures in them: the paper's value, ours over seeds, chance, and the difference.
+"""The paper's tables beside our results: the paper's value, ours over seeds, chance, and the difference.
 
-A cell that was not run has no figure of ours, and is never filled from elsewhere.
+A cell that was not run has no figure of ours; nothing else ever fills it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from auxmod.reporting.render import amount
 from auxmod.settings import flatten
 
 SHOWN = ("pooling", "final_norm", "init", "clip", "optimiser", "lr")
-"""Settings that the paper leaves open or that a preset changes, said beneath each table where its runs share them."""
+"""Settings that the paper leaves open or that a preset changes. A table's notes list those that its runs share."""
 CONFIGURATIONS = ("configs", "starts")
-"""Tables of the paper's 16 configurations, whose figures are those of its Table 6."""
+"""Items over the paper's 16 configurations, compared with its Table 6."""
 Keep = Callable[[Facts], bool]
 
 
@@ -40,9 +40,10 @@ def build(
     *,
     taus: Sequence[float] = (),
 ) -> Table:
-    """A table from stored results, of the cells to keep, at the paper's numbers of training samples and τ or at these.
+    """Build a table from stored results, with the cells whose facts ``keep`` accepts.
 
-    A run has its τ-accuracy at the `TAUS` alone, and only Table 2 is made of them.
+    ``samples`` and ``taus`` replace the paper's numbers of training samples and its τ. Only Table 2 takes ``taus``, and
+    only from `TAUS`: results have no other τ-accuracies.
     """
     require(item in SHAPES, f"There is no table {item!r}; choose one of {', '.join(SHAPES)}, all.")
     require(
@@ -65,7 +66,7 @@ def tables(
     *,
     taus: Sequence[float] = (),
 ) -> list[Table]:
-    """A table for each preset, or all of them; what is the same in every preset comes once."""
+    """An item's table in each preset, or every item's. Items that are the same in every preset come once."""
     return [
         build(name, preset, stored, samples, keep, taus=taus)
         for name in at_samples(SHAPES if item == "all" else (item,), samples)
@@ -82,7 +83,7 @@ def _of_runs(
     recipe = RECIPES[item]
     asked = list(recipe(preset, samples or recipe.shown))
     shape, down = SHAPES[item], SHAPES[item].down
-    kept = [want for want in asked if keep(want.facts)]  # not of Table 3, where a gain is of two methods
+    kept = [want for want in asked if keep(want.facts)]  # Table 3 takes all: a gain needs two methods
     made = _spreads(asked, stored) if item == "table3" else _cells(item, kept, stored, taus)
     cells = [cell for cell in made if keep(cell.facts)]
     if shape.across == "k":
@@ -95,7 +96,7 @@ def _of_runs(
     notes = list(_notes(kept, cells, shape.across))
     if item == "configs":
         notes += _renamed(cells)
-    if not differs_by_preset(item):  # nor do its runs have a setup of their own to be told
+    if not differs_by_preset(item):  # its runs have no common setup to describe either
         return Table(item=item, preset=None, of=of, down=down, cells=cells, notes=notes[:1])
     return Table(item=item, preset=preset, of=of, down=down, cells=cells, notes=notes)
 
@@ -116,15 +117,15 @@ def _cells(item: str, asked: Iterable[Wanted], stored: results.Index, taus: Sequ
 
 
 def _best(cells: Sequence[Cell]) -> Cell:
-    """The best of a grid by its test accuracy, which flatters it; of a grid run in part, none."""
+    """The best cell of a grid by test accuracy, which flatters it; without a figure if part of the grid is missing."""
     if any(cell.ours is None for cell in cells):
         return replace(cells[0], ours=None, count=0, failed=sum(cell.failed for cell in cells))
     return replace(max(reversed(cells), key=lambda cell: cell.ours or 0.0), count=len(cells))
 
 
 def _questions(item: str, asked: Iterable[Wanted], taus: Sequence[float]) -> list[tuple[Wanted, float | None, int]]:
-    """What is asked of each run: match or a τ, once or often with the answers averaged."""
-    once: dict[Any, Wanted] = {}  # where a preset draws `expected` already, that column would say aux again
+    """Each run with the accuracy to look up: match (None) or a τ, asked once or often with the answers averaged."""
+    once: dict[Any, Wanted] = {}  # if a preset already draws `expected`, that column would repeat aux
     for want in asked:
         once.setdefault((want.run, want.variant == "searched"), want)
     if item == "table2":
@@ -142,7 +143,7 @@ def _case(run: RunConfig) -> tuple[str, tuple[int, int], int]:
 
 
 def _facts(item: str, want: Wanted) -> Facts:
-    """What names a cell, and what else its row is named by; a configuration, by all its switches."""
+    """The facts that name a cell and its row. A configuration's include all its switches."""
     names = (*(recipes.SWITCHES if item in CONFIGURATIONS else ()), *SHAPES[item].down)
     own = flatten(want.run) | {"setup": want.preset, "steps": want.run.training.steps}
     if "changed" in names:
@@ -151,7 +152,7 @@ def _facts(item: str, want: Wanted) -> Facts:
 
 
 def _paper(item: str, facts: Facts, tau: float | None) -> float | None:
-    """The paper's figure; what is tried past its tables is tried on cells of its Tables 1 and 2."""
+    """The paper's figure for a cell, if any. Items that are not its tables are compared with its Tables 1 and 2."""
     if item in CONFIGURATIONS:
         return _of_configuration(facts)
     if SHAPES[item].across == "k":
@@ -162,12 +163,12 @@ def _paper(item: str, facts: Facts, tau: float | None) -> float | None:
 
 
 def exchanged(cells: Iterable[Cell], switch: str) -> list[Cell]:
-    """Configurations beside the paper's figures for the other value of a switch, as if its names had changed places."""
+    """Configurations beside the paper's figures for the other value of a switch, as if it had swapped the two names."""
     return [replace(cell, paper=_of_configuration(cell.facts, switch)) for cell in cells]
 
 
 def _of_configuration(facts: Facts, other: str = "") -> float | None:
-    """The paper's figure for one of its 16 configurations; or for the one that differs from it in a switch."""
+    """The paper's figure for one of its 16 configurations, or for the one that differs in the switch ``other``."""
     row = {name: facts[name] for name in ("samples", "method", *recipes.SWITCHES)}
     row["init"] = row["init"].removeprefix(OF_LINEAR)
     if other:
@@ -176,7 +177,7 @@ def _of_configuration(facts: Facts, other: str = "") -> float | None:
 
 
 def _departure(run: RunConfig) -> str:
-    """What in a run is not as the paper states it, or as our defaults have it."""
+    """Where a run departs from the preset `stated`: the paper's values, and our defaults for what it leaves open."""
     given = {"n": run.problem.n, "q": run.problem.q, "embedding": run.model.embedding, "method": run.method.method}
     own, base = flatten(run), flatten(settings.build(**with_preset("stated", given)))
     changed = {name for name in own if own[name] != base[name]} - {"test_samples", "seed", "samples", "moduli"}
@@ -209,7 +210,7 @@ def _notes(asked: Sequence[Wanted], cells: Sequence[Cell], across: str) -> Itera
 
 
 def _renamed(cells: Sequence[Cell]) -> Iterator[str]:
-    """How near the 16 configurations are if the paper's two names of initial weights changed places."""
+    """How near the 16 configurations come if the paper swapped its two names for initial weights."""
     compared = [cell for cell in exchanged(cells, "init") if cell.difference is not None]
     for (method,), group in by_facts(compared, ["method"]).items():
         near = sum(cell.beside_paper() == 0 for cell in group)
@@ -220,7 +221,7 @@ def _renamed(cells: Sequence[Cell]) -> Iterator[str]:
 
 
 def _settings(asked: Sequence[Wanted]) -> Iterator[str]:
-    """What the runs of each method, and of each embedding where there are two, have in common of `SHOWN`."""
+    """The settings of `SHOWN` that the runs share, by method, and by embedding if there are two."""
     firsts: dict[RunConfig, Wanted] = {}
     for want in asked:
         firsts.setdefault(want.run, want)
@@ -245,10 +246,10 @@ def _spreads(asked: Iterable[Wanted], stored: results.Index) -> Iterator[Cell]:
 
 
 def _spread(setting: Facts, group: Sequence[Wanted], first: results.Index) -> Iterator[Cell]:
-    """The baseline; least, mean and greatest accuracy over all the pairs; and the mean's gain over the baseline.
+    """The baseline; the least, mean and greatest accuracy over all pairs; and the mean's gain over the baseline.
 
-    All of them of the first seed. Of a grid that was run in part, the spread would mislead: it counts as
-    not run, or as failed where a pair did.
+    All use the first seed. The spread of an incomplete grid would mislead, so it counts as not run, or as failed if
+    one of its pairs failed.
     """
     (baseline,) = (want.run for want in group if want.variant == "sparse")
     facts = setting | {"method": "sparse", "metric": "match"}
@@ -270,7 +271,7 @@ def _spread(setting: Facts, group: Sequence[Wanted], first: results.Index) -> It
 
 
 def _of_table3(facts: Facts, statistic: str | None = None) -> float | None:
-    """The paper's figure: at 1M its Table 3's; at 100K its Table 1's, whose aux is the greatest over the pairs."""
+    """The paper's figure: at 1M from Table 3; at 100K from Table 1, whose aux is the greatest over the pairs."""
     if facts["samples"] == wants.SMALL and (facts["method"] == "sparse" or statistic == "max"):
         return _paper("table3", facts, None)
     return published.find("table3", **facts, statistic=statistic)

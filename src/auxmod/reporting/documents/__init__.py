@@ -1,1 +1,1 @@
-"""The generated parts of README.md and docs/: `pages` lists them, the others make them."""
+"""The generated parts of README.md and docs/: `pages` lists them, and the other modules make them."""

@@ -1,4 +1,4 @@
-"""`make pages`: write what README.md and docs/ show of results/."""
+"""`make pages`: bring the generated parts of README.md and docs/ up to date with results/."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What blocks of the pages have in common: words, figures over seeds, and ours beside the paper's."""
+"""What the generated blocks share: wording, figures over seeds, and our results beside the paper's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from auxmod.reporting.cells import Cell
 from auxmod.reporting.render import figure, markdown_table, with_spread
 
 Way = tuple[str, str]
-"""A method in a preset."""
+"""A method and a preset."""
 Key = TypeVar("Key")
 NONE = "None of it has been run."
 
@@ -23,12 +23,12 @@ def problem(embedding: str, n: int, q: int) -> str:
 
 
 def over_seeds(shares: Sequence[float], digits: int = 1) -> str:
-    """Shares as one figure in percent: their mean and spread."""
+    """The mean and standard deviation of some shares, in percent."""
     return with_spread(100 * statistics.fmean(shares), 100 * statistics.stdev(shares), digits)
 
 
 def asked(cells: Sequence[Cell]) -> str:
-    """The figures of one method (asked once and, where there are two, asked often), and how many seeds there are."""
+    """One method's figures (asked once and, if there are two cells, asked often) and its number of seeds."""
     if not any(cell.count or cell.failed for cell in cells):
         return "not run" if cells else ""
     figures = " / ".join(with_spread(cell.ours, cell.std) for cell in cells)
@@ -38,7 +38,7 @@ def asked(cells: Sequence[Cell]) -> str:
 def by_case(
     item: str, presets: Sequence[str], stored: results.Index, case: Callable[[Facts], Key], **chosen: Any
 ) -> dict[Key, dict[Way, Cell]]:
-    """An item's cells in these presets by what they are a case of, and there by method and preset."""
+    """An item's cells in these presets, by ``case`` of their facts and then by method and preset."""
     found: dict[Key, dict[Way, Cell]] = {}
     for preset in presets:
         for cell in tables.build(item, preset, stored, **chosen).cells:
@@ -47,7 +47,7 @@ def by_case(
 
 
 def compared(found: Mapping[str, Mapping[Way, Cell]], ways: Sequence[Way]) -> str:
-    """A row for each case: chance, then by method the paper's figure, where it has any, and ours in each preset."""
+    """A row per case: chance, then for each method the paper's figure, if it has any, and ours in each preset."""
     heads, rows = ["case", "chance"], [[name, figure(cells[ways[0]].chance, 1)] for name, cells in found.items()]
     for method in dict.fromkeys(method for method, _ in ways):
         own = [way for way in ways if way[0] == method]
@@ -60,11 +60,11 @@ def compared(found: Mapping[str, Mapping[Way, Cell]], ways: Sequence[Way]) -> st
 
 
 def distance(cells: Sequence[Cell]) -> float:
-    """Points between ours and the paper's, in the mean over the cells that have both."""
+    """The mean distance between our figures and the paper's, in points, over the cells that have both."""
     return statistics.fmean(abs(cell.difference) for cell in cells if cell.difference is not None)
 
 
 def nearness(cells: Sequence[Cell]) -> str:
-    """How many of those run agree with the paper's, and the mean distance from it."""
+    """How many of the cells run agree with the paper's figures, and their mean distance from them."""
     sides = [cell.beside_paper() for cell in cells if cell.difference is not None]
     return f"{sides.count(0)} of {len(sides)}, {distance(cells):.1f}" if sides else ""

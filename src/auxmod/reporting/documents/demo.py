@@ -1,4 +1,4 @@
-"""Blocks about the demo's small encoder, trained on a CPU, from results/."""
+"""Blocks about small encoders: the demo, and trials beside it. All come from results/."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def headline(place: Path) -> str:
 
 
 def fewer(place: Path) -> str:
-    """The demo's sum by the number of samples, at equal steps; and by steps, from equal samples."""
+    """The demo by number of samples at equal steps, and by number of steps at equal samples."""
     return _item("fewer", place)
 
 
 def harder(place: Path) -> str:
-    """The demo's methods by how long the sum is, and by its modulus."""
+    """The demo's methods by the length of the sum, and by its modulus."""
     return _item("harder", place)
 
 
@@ -49,13 +49,13 @@ def moduli(place: Path) -> str:
 
 
 def _method(config: dict[str, Any]) -> str:
-    """A method and what its runs here differ in."""
+    """A method, with the settings in which its runs here differ."""
     method, tails = config["method"]["method"], config["method"].get("tails", 1)
     return f"{method}, lr {config['training']['lr']:g}" + (f", `--tails {tails:g}`" if tails > 1 else "")
 
 
 def initial_weights(place: Path) -> str:
-    """`auto` with a small encoder, by how its weights start."""
+    """`auto` with a small encoder, by its initial weights."""
 
     def start(config: dict[str, Any]) -> str:
         model = config["model"]
@@ -65,19 +65,19 @@ def initial_weights(place: Path) -> str:
 
 
 def tails(place: Path) -> str:
-    """`auto` with a small encoder, by how much rare sums may weigh."""
+    """`auto` with a small encoder, by how much weight rare sums may have."""
     rows = read_lines(place / "tails.jsonl")
     return _small_encoder(rows, "`--tails`", lambda config: f"{config['method'].get('tails', 1):g}")
 
 
 def inputs(place: Path) -> str:
-    """`auto` with a small encoder, by which inputs it trains on."""
+    """`auto` with a small encoder, by the distribution of its training inputs."""
     rows = read_lines(place / "inputs.jsonl")
     return _small_encoder(rows, "inputs", lambda config: str(config["method"]["distribution"]))
 
 
 def by_heart(place: Path) -> str:
-    """Methods with few samples, by what trains them."""
+    """Methods with few samples, by optimiser and learning rate."""
 
     def trained(config: dict[str, Any]) -> str:
         training = config["training"]
@@ -91,7 +91,7 @@ def by_heart(place: Path) -> str:
 
 
 def _small_encoder(rows: Sequence[dict[str, Any]], head: str, named: Callable[[dict[str, Any]], str]) -> str:
-    """Runs that differ in one thing, over seeds."""
+    """A table of runs that differ in one thing: its values as ``named``, each over seeds, and the runs' origin."""
     found = grouped(rows, lambda row: named(row["config"]))
     body = []
     for name, rows in found.items():
@@ -109,7 +109,7 @@ def _small_encoder(rows: Sequence[dict[str, Any]], head: str, named: Callable[[d
 
 
 def _runs_of(commit: str, rows: Sequence[dict[str, Any]]) -> str:
-    """Which methods these are of, where they were run, and the command."""
+    """The methods of these rows, where they were run, and the command."""
     made = rows[0]["provenance"]
     kinds = sorted({_method(row["config"]) for row in rows})
     return f"{'; '.join(kinds)}: {made['device']}, {made['precision']}, commit `{commit}`, `{made['command']}`"

@@ -1,4 +1,4 @@
-"""Blocks about Tables 2 and 6, the 16 configurations, as far as they were run: the paper's figures beside ours."""
+"""Blocks about Table 2 and Table 6 (the 16 configurations), as far as run: the paper's figures beside ours."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def table2(place: Path) -> str:
 
 
 def _closer(stored: results.Index) -> str:
-    """The range over q of the same runs' accuracy within the least τ that they have."""
+    """The same runs' accuracy at their smallest τ, as a range over q."""
     least, samples = TAUS[0], LARGE
     cells = tables.build("table2", "best", stored, [samples], taus=[least]).cells
     lines = []
@@ -67,7 +67,7 @@ def configs(place: Path) -> str:
 
 
 def _by_name(stored: results.Index) -> str:
-    """How far ours are from the paper's figures, as its rows are named and with one switch's two names exchanged."""
+    """Our distance from the paper's figures, with its rows as named and with the names of one switch exchanged."""
     lines = []
     for method, preset in itertools.product(("aux", "sparse"), PRESETS):
         cells = [c for c in tables.build("configs", preset, stored).cells if c.facts["method"] == method]
@@ -85,7 +85,7 @@ def _by_name(stored: results.Index) -> str:
 
 
 def _as_run(stored: results.Index, item: str, case: Callable[[Facts], str], what: str, **chosen: Any) -> str:
-    """A row for each case of which something was run, a column for each method and preset in which something was."""
+    """A row for each case, and a column for each method and preset, in which something was run."""
     found = by_case(item, PRESETS, stored, case, **chosen)
     rows = {name: cells for name, cells in found.items() if any(map(_run, cells.values()))}
     if not rows:

@@ -1,6 +1,6 @@
-"""What README.md and docs/ show of results/, blocks and pictures: `make pages` writes it, a test holds them to it.
+"""The blocks and pictures in README.md and docs/ that come from results/. `make pages` writes them; a test compares.
 
-No number in a block is typed: each names what makes it, and is replaced as a whole.
+No number in a block is typed by hand. Its first line names what makes it, and it is always replaced as a whole:
 
     <!-- generated: auxmod theory --paper-errors --markdown -->
     …
@@ -28,7 +28,7 @@ END = "<!-- /generated -->"
 
 
 def paper_errors(_: Path) -> str:
-    """What in the paper is wrong."""
+    """The checked claims of the paper, wrong and right."""
     return errata.markdown(errata.findings())
 
 
@@ -67,17 +67,17 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
     ("docs/research.md", "make pages: few samples", demo.by_heart),
     ("docs/research.md", "make pages: trials", past_the_paper.trials),
 ]
-"""Every block made from results/: its file, what its marker says, and what makes it."""
+"""Every generated block: its file, the text of its marker, and the function that makes it."""
 
 
 PICTURES = {BENCH: "", "headline": "demo", "fewer": "demo", "harder": "demo"} | dict.fromkeys(
     ("table1a", "table1b", "grid", "configs"), "paper"
 )
-"""The pictures in docs/: figures of items, each in a preset; and the benchmark's."""
+"""The pictures in docs/: figures of items, each with its preset, and the benchmark's figure."""
 
 
 def stale(root: Path, write: bool = False) -> list[str]:
-    """The blocks and pictures that are not what `results/` gives now; with ``write`` they are brought up to date."""
+    """The blocks and pictures that no longer match `results/`. With ``write``, bring them up to date too."""
     found = []
     results, bench = stored.read(root / "results"), json.loads((root / "results" / f"{BENCH}.json").read_text())
     for name, preset in PICTURES.items():
@@ -101,7 +101,7 @@ def stale(root: Path, write: bool = False) -> list[str]:
 
 
 def replace_block(text: str, command: str, body: str) -> str:
-    """The document ``text`` with what lies between ``command``'s markers replaced by ``body``."""
+    """Replace what is between the markers of ``command`` in the document ``text`` by ``body``."""
     start = f"<!-- generated: {command} -->"
     before, found, rest = text.partition(start)
     _, ended, after = rest.partition(END)
@@ -113,7 +113,7 @@ def replace_block(text: str, command: str, body: str) -> str:
 
 
 def _shown(item: str, preset: str, results: stored.Index) -> list[Any]:
-    """What a picture may show: an item's figures and, of the headline, the learning curves."""
+    """The data that a picture may show: an item's cells and, for the headline, its learning curves."""
     runs = [want.run for want in headline_runs()] if item == "headline" else []
     cells = [cell.to_dict() for cell in tables.build(item, preset, results).cells]
     return [cells, [stored.curves(results, run) for run in runs]]

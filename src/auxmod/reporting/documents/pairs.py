@@ -1,4 +1,4 @@
-"""Blocks about K and r: how far the choice matters within the paper's search, and what lies outside it."""
+"""Blocks about K and r: how much the choice matters within the paper's search, and what lies outside it."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ LEAST = min(k for k, _ in recipes.SEARCHED)
 
 
 def grids(preset: str, stored: results.Index) -> dict[tuple[str, int, int], dict[Pair, Cell]]:
-    """`aux` at every pair of the heatmaps, by embedding, N and q, with the first seed."""
+    """The cells of `aux` at every pair of the heatmaps with the first seed, by embedding, N and q."""
     cells = tables.build("grid", preset, results.first_seeds(stored)).cells
     settings = by_facts(cells, ("embedding", "n", "q"))
     return {setting: {values(cell, "k", "r"): cell for cell in own} for setting, own in settings.items()}
 
 
 def searched(grid: Mapping[Pair, Cell]) -> dict[Pair, Cell]:
-    """Those of the paper's search."""
+    """The cells at the pairs that the paper searched."""
     return {pair: grid[pair] for pair in recipes.SEARCHED}
 
 
 def figures(grid: Mapping[Pair, Cell]) -> dict[Pair, float]:
-    """The figures of those that were run."""
+    """Our figures at the pairs that were run."""
     return {pair: cell.ours for pair, cell in grid.items() if cell.ours is not None}
 
 
 def pairs(place: Path) -> str:
-    """Each grid of the 24 pairs (K, r) that has been run whole: how far the choice matters, and where ours is best."""
+    """Each complete grid of the 24 pairs (K, r): how much the choice matters, and where ours is best."""
     stored, rows, shown = results.read(place), [], dict[str, None]()
     for preset in ("paper", setup_search.SMALL_THROUGHOUT, "stated", "best"):
         for (embedding, n, q), grid in grids(preset, stored).items():
@@ -61,7 +61,7 @@ def pairs(place: Path) -> str:
 
 
 def outside(place: Path) -> str:
-    """The best pair of the paper's search beside the best with a smaller K, and the best of the others."""
+    """The best pair of the paper's search, the best with a smaller K, and the best of the other pairs."""
     rows = []
     for setting, grid in grids("paper", results.read(place)).items():
         rest = {pair: cell for pair, cell in grid.items() if pair not in recipes.SEARCHED}

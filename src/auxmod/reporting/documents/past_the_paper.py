@@ -1,4 +1,4 @@
-"""Blocks about what goes past the paper, at its size: choosing K and r, methods at their best, and all trials."""
+"""Blocks about what goes past the paper, at its model size: choosing K and r, methods at their best, and all trials."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ OVER = "mean ± standard deviation over seeds, their number in brackets"
 
 
 def beyond(place: Path) -> str:
-    """Methods at their best past the paper: each figure asked once, and asked often."""
+    """Methods at their best past the paper, each asked once and asked often."""
     often = f"asked once / asked {recipes.ASKS} ways: {OVER} (of the pairs: one seed each)"
     return _beyond(place, ("sparse", "aux", "searched", "auto"), often, (1, recipes.ASKS))
 
@@ -82,7 +82,7 @@ def _beyond(place: Path, methods: Sequence[str], figures: str, asks: Sequence[in
 
 
 def trials(place: Path) -> str:
-    """Trials past the paper, case by case, the most exact first."""
+    """Trials past the paper, case by case, the highest match accuracy first."""
 
     def case(row: dict[str, Any]) -> str:
         training = row["config"]["training"]
@@ -107,13 +107,13 @@ def _case(rows: list[dict[str, Any]]) -> str:
 
 
 RARE = ((32, 257), (64, 433))
-"""Cases of angles past the paper whose errors are counted by how rare a sum is."""
+"""The (N, q) of the angular cases whose errors are counted by how rare a sum is."""
 WEIGHED = {tails: f"auto, `--tails {tails:g}`" for tails in (1.0, TAILS)}
-"""`auto` without and with more weight for rare sums."""
+"""The names of `auto` without and with more weight for rare sums."""
 
 
 def by_rarity(place: Path) -> str:
-    """Match accuracy by how many standard deviations a sum lies from the mean, of each method at its best."""
+    """Match accuracy of each method at its best, by how many standard deviations a sum is from the mean."""
     columns = [(case, way) for case in RARE for way in ("sparse", "aux", *WEIGHED.values())]
     right, seen = Counter[tuple[Any, ...]](), Counter[tuple[Any, ...]]()
     for way, rows in _by_way(place).items():
@@ -162,7 +162,7 @@ def tails(place: Path) -> str:
 
 
 def _by_way(place: Path) -> dict[str, list[dict[str, Any]]]:
-    """Finished runs past the paper by method; of `auto` without more weight for rare sums they are among the trials."""
+    """Finished runs past the paper, by method; `auto` without more weight for rare sums is among the trials."""
     trials = read_lines(place / "trials" / "past_the_paper.jsonl")
     rows = read_lines(place / "beyond.jsonl") + [row for row in trials if row["tag"].startswith("auto, tails 1, ")]
     ways: dict[str, list[dict[str, Any]]] = {}

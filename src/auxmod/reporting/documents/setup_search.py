@@ -1,4 +1,4 @@
-"""Blocks of docs/setup.md about the search for the setup behind the paper's figures, from results/."""
+"""Blocks of docs/setup.md about the search for the setup behind the paper's figures."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SHOWN = 8
 
 
 def _first(place: Path) -> results.Index:
-    """What is stored of the first seed, which all that is compared has."""
+    """The stored results of the first seed, which everything compared here has."""
     return results.first_seeds(results.read(place))
 
 
 def setup(place: Path) -> str:
-    """The configurations nearest to the paper's figures, of all that the paper's text leaves open."""
+    """Of all configurations that the paper's text leaves open, those nearest to its figures."""
     names = ("pooling", "final_norm", "init", "clip")
     groups = by_facts(tables.build("setup", "paper", _first(place)).cells, names)
     compared = {key: [cell for cell in cells if cell.difference is not None] for key, cells in groups.items()}
@@ -54,7 +54,7 @@ def knobs(place: Path) -> str:
 
 
 def finalists(place: Path) -> str:
-    """How near each of the last configurations comes to the paper's figures, over all cells of Table 1."""
+    """How near each finalist comes to the paper's figures, over all cells of Table 1."""
     cells = tables.build("finalists", "paper", _first(place)).cells
     if all(cell.ours is None for cell in cells):
         return NONE
@@ -80,7 +80,7 @@ def finalists(place: Path) -> str:
 
 
 def _tried_on_angles(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """The best of all that was tried on one cell of angles."""
+    """The best of all configurations tried on one angular cell."""
     n, q = setup_search.ANGLES[0]
     here = [c for c in cells if c.facts["embedding"] == "angular" and (c.facts["n"], c.facts["q"]) == (n, q)]
     tried = sorted((c for c in here if c.facts["method"] == "aux" and c.ours), key=lambda c: -(c.ours or 0))
@@ -99,7 +99,7 @@ def _named(changed: str) -> str:
 
 
 def _in_other_precision(place: Path) -> str:
-    """Runs of these cells that were trained once more in another precision, beside the first."""
+    """Runs of these cells that were repeated in another precision, beside the first."""
     first = {row["hash"]: row for row in read_lines(place / "finalists.jsonl")}
     said = []
     for row in read_lines(place / "trials" / "precision.jsonl"):
@@ -114,7 +114,7 @@ def _in_other_precision(place: Path) -> str:
 
 
 def starts(place: Path) -> str:
-    """What is left open, by how near it brings four of the configurations, initial weights as named and exchanged."""
+    """How near each open choice brings four of the configurations, with initial weights as named and exchanged."""
     stored = results.first_seeds(results.read(place))
     ways = by_facts(tables.build("starts", "paper", stored).cells, ("pooling", "clip"))
     lines, papers, partly = list[list[str]](), dict[tuple[str, ...], None](), 0
@@ -144,7 +144,7 @@ def starts(place: Path) -> str:
 
 
 def _in_spread(cells: Sequence[Cell]) -> str:
-    """How many lie within what the paper itself found from one pair (K, r) to another."""
+    """How many of the cells run lie within the paper's own range over pairs (K, r)."""
     run = [cell for cell in cells if cell.ours is not None]
     return f"{sum(map(_within, run))} of {len(run)}" if run else ""
 
@@ -158,7 +158,7 @@ def _within(cell: Cell) -> bool:
 
 
 def longer(place: Path) -> str:
-    """`aux` with 100K samples, and with 1M, by setup and by how long it trains; and what more samples bring alone."""
+    """`aux` with 100K and 1M samples, by setup and training time; and the gain from more samples at equal steps."""
     stored = _first(place)
     own = by_facts(tables.build("longer", "paper", stored).cells, ("samples", "embedding"))
     large = [cell for (samples, _), cells in own.items() if samples == wants.LARGE for cell in cells]
@@ -167,7 +167,7 @@ def longer(place: Path) -> str:
 
 
 def _trained(own: Sequence[Cell], samples: int) -> str:
-    """Cell by cell, and how many agree with the paper's."""
+    """Our figures cell by cell, and how many agree with the paper's."""
     ways, rows = by_facts(own, ("setup", "epochs")), []
     begun = [way for way, cells in ways.items() if any(cell.ours is not None for cell in cells)]
     near = {way: ways[way] for way in begun or ways}
@@ -176,7 +176,7 @@ def _trained(own: Sequence[Cell], samples: int) -> str:
         ours = ("not run" if figures[way] is None else f"{figures[way]:.1f}" for way in near)
         rows.append((problem(embedding, n, q), f"{cells[0].chance:.1f}", f"{cells[0].paper:.1f}", *ours))
     rows.append(("so many agree", "", "", *map(nearness, near.values())))
-    spread = samples == wants.LARGE  # the paper's Table 3 is of these
+    spread = samples == wants.LARGE  # the paper's Table 3 is at this size
     if spread:
         rows.append(("in the paper's spread", "", "", *map(_in_spread, near.values())))
     heads = ("case", "chance", "the paper's", *(f"`{setup}`, {epochs(count)}" for setup, count in near))
@@ -193,7 +193,7 @@ def _trained(own: Sequence[Cell], samples: int) -> str:
 
 
 def _at_equal_steps(stored: results.Index, cells: Sequence[Cell]) -> str:
-    """How much more 1M samples bring than 100K, seen ten times as often, do."""
+    """The gain of 1M samples over 100K that are seen ten times as often."""
     once = [cell for cell in cells if cell.facts["epochs"] == 1]
     fewer = {
         (setup, *values(cell, "embedding", "n", "q")): cell.ours

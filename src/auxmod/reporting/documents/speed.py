@@ -1,4 +1,4 @@
-"""Blocks about speed and precision, from the benchmarks and the log in results/."""
+"""Blocks about speed and precision, from the benchmarks, a sweep and the log in results/."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auxmod.reporting.figures.bench import COSTS, costs
 from auxmod.reporting.render import markdown_table, with_spread
 
 BENCH = "bench-h200"
-"""The benchmark behind the pages, and its picture."""
+"""The benchmark shown in the pages: the name of its file and of its picture."""
 
 
 def speed(results: Path) -> str:
@@ -44,7 +44,7 @@ def _methods(path: Path) -> str:
 
 
 def precision(results: Path) -> str:
-    """Accuracy of each precision over seeds, from a sweep."""
+    """The accuracy in each precision over seeds, from a sweep."""
 
     def case(row: dict[str, Any]) -> tuple[int, int, str]:
         config = row["config"]
@@ -74,7 +74,7 @@ def precision(results: Path) -> str:
 
 
 def log(results: Path) -> str:
-    """What was tried for speed."""
+    """Everything that was tried for speed."""
     rows = (
         (
             row["tried"],

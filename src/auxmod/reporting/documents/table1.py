@@ -19,22 +19,22 @@ LEVELS = f"Level is within {LEVEL:g} point, or within the spread of a method's o
 
 
 class Case(NamedTuple):
-    """A cell of Table 1: the figures of each method in each preset."""
+    """A setting of Table 1, with the cell of each method in each preset."""
 
     embedding: str
     size: tuple[int, int]
     cells: dict[Way, Cell]
     searched: Cell | None = None
-    """`aux` in the preset `paper` at its best of the 24 pairs (K, r), as the paper's is; None where some lack."""
+    """`aux` in the preset `paper` at its best of the 24 pairs (K, r), as the paper chose; None if any is missing."""
 
     def paper(self, method: str) -> Cell:
-        """The paper's figure, as if it were ours."""
+        """The paper's figure of a method, in the place of ours."""
         cell = self.cells[method, "paper"]
         return replace(cell, ours=cell.paper, std=None)
 
 
 def cases(stored: results.Index, samples: int = wants.SMALL) -> Iterator[Case]:
-    """All 18, from stored results."""
+    """All 18 settings, from stored results."""
     searched = {
         values(cell, "embedding", "n", "q"): cell
         for cell in tables.build("table3", "paper", stored, (samples,)).cells
@@ -47,7 +47,7 @@ def cases(stored: results.Index, samples: int = wants.SMALL) -> Iterator[Case]:
 
 
 def table(place: Path, samples: int = wants.SMALL) -> str:
-    """Cell by cell."""
+    """Table 1 cell by cell."""
     stored = results.read(place)
     return _cell_by_cell(list(cases(stored, samples)), stored, samples)
 
@@ -60,7 +60,7 @@ def _cell_by_cell(every: Sequence[Case], stored: results.Index, samples: int) ->
 
 
 def larger(place: Path) -> str:
-    """Cell by cell with 1M samples, then how many agree with the paper's."""
+    """Table 1 cell by cell with 1M samples, then how many cells agree with the paper's."""
     stored = results.read(place)
     every = list(cases(stored, wants.LARGE))
     lines = []
@@ -78,7 +78,7 @@ def larger(place: Path) -> str:
 
 
 def _methods(every: Sequence[Case]) -> str:
-    """How the two compare where each has its own best setup."""
+    """How `aux` and `sparse` compare, each in its own best setup."""
     sides = [side(case.cells["aux", "best"], case.cells["sparse", "best"]) for case in every]
     ahead, level, behind = (f"{sides.count(side)} of {len(sides)}" for side in (1, 0, -1))
     return (
@@ -88,7 +88,7 @@ def _methods(every: Sequence[Case]) -> str:
 
 
 def _where_best_is_not(every: Sequence[Case]) -> str:
-    """The cells in which a method learned more in the preset `paper` than in its `best`, which was tuned at 100K."""
+    """The cells in which a method learns more in the preset `paper` than in `best`, which was tuned at 100K."""
     said = []
     for method in ("aux", "sparse"):
         cells = [case for case in every if side(*(case.cells[method, preset] for preset in PRESETS)) == 1]
@@ -132,7 +132,7 @@ def in_short(place: Path) -> str:
 
 
 def _with_own_pairs(sides: Sequence[int | None]) -> Iterator[str]:
-    """How many cells agree where the best of the paper's 24 pairs (K, r) was chosen anew, as the paper did."""
+    """How many cells agree if the best of the 24 pairs (K, r) is chosen from our runs, as the paper did from its."""
     if sides:
         yield (
             f"At its own best of the 24 pairs (K, r), in place of the paper's, `aux` in the preset `paper` is within "

@@ -1,7 +1,7 @@
-"""The paper's claims of what is learned, one by one, beside what our runs say: a block that is made from results/.
+"""Blocks about the paper's claims of what is learned, one by one, beside what our runs say.
 
-A claim's verdict is the share of cells, or of sets of them, that speak for it. What it says of the baseline is looked
-at in two presets: a setup that suits the one method may break the other.
+A claim's verdict is the share of cells, or of groups of cells, that support it. Claims about the baseline are checked
+in two presets, because a setup that suits one method may break the other.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from auxmod.reporting.render import amount, markdown_table
 
 MOSTLY = 0.75
 BOX = 0.2
-"""The paper's red box is of pairs with ρ so near to 1."""
+"""The paper's red box holds the pairs whose ρ is at most so far from 1."""
 HIGH, UNSTABLE = 90.0, 50.0
-"""An accuracy that is high; points between the least and the greatest of a method that is not stable."""
+"""The least accuracy that counts as high; and the least range, in points, that makes a method unstable."""
 SIZES = (SMALL, LARGE)
 
 
@@ -35,12 +35,12 @@ class Claim(NamedTuple):
     says: str
     here: str
     cells: Sequence[bool]
-    """Of each cell that was run, or set of them, whether it speaks for the claim."""
+    """For each cell or group of cells that was run, whether it supports the claim."""
     command: str
 
     @property
     def verdict(self) -> str:
-        """By the share of the cells that speak for it."""
+        """The verdict, by the share of cells that support the claim."""
         if not self.cells:
             return "not run"
         share = sum(self.cells) / len(self.cells)
@@ -89,7 +89,7 @@ def _claims(place: Path) -> list[Claim]:
 
 
 def _sides(two: Iterable[tuple[Cell, Cell]]) -> list[int]:
-    """Whether the first of two is ahead (1), level (0) or behind (−1), where both were run."""
+    """Whether the first of each two is ahead (1), level (0) or behind (−1), where both were run."""
     return [found for each in two if (found := side(*each)) is not None]
 
 
@@ -109,12 +109,12 @@ def _range(cells: Iterable[Cell]) -> str:
 
 
 def _learned(cells: Iterable[Cell]) -> list[bool]:
-    """Of those that were run, whether each is above chance."""
+    """Whether each cell that was run is above chance."""
     return [cell.ours > (cell.chance or 0.0) + LEVEL for cell in cells if cell.ours is not None]
 
 
 def _table(item: str, preset: str = "", samples: int | None = None, more: str = "") -> str:
-    """The command of a table."""
+    """The command that shows a table."""
     asked = [("--preset", preset), ("--samples", amount(samples) if samples else "")]
     words = ["auxmod table", item, *(f"{name} {value}" for name, value in asked if value), more]
     return f"`{' '.join(filter(None, words))}`"
@@ -123,11 +123,11 @@ def _table(item: str, preset: str = "", samples: int | None = None, more: str = 
 # ---- Table 1 ----------------------------------------------------------------------------------------------
 
 Both = dict[int, list[Case]]
-"""All 18 cells, by the number of samples."""
+"""All 18 cases, by number of samples."""
 
 
 def _figures(both: Both) -> Iterator[Claim]:
-    """Whether its figures come again, in the setup that explains most of them."""
+    """Whether Table 1's figures come out again, in the setup that explains most of them."""
     for method, whose in (("aux", "its own method"), ("sparse", "the baseline")):
         counts, near = [], list[bool]()
         for samples, every in both.items():
@@ -142,7 +142,7 @@ def _figures(both: Both) -> Iterator[Claim]:
 
 
 def _comparisons(both: Both) -> Iterator[Claim]:
-    """`aux` beside `sparse` in the same preset, at equal samples; and at a tenth of them."""
+    """`aux` beside `sparse` in the same preset, at equal samples and with a tenth of them."""
     for samples, every in both.items():
         sides = {p: _sides((case.cells["aux", p], case.cells["sparse", p]) for case in every) for p in PRESETS}
         here = "; ".join(f"in `{preset}` {_counted(own)}" for preset, own in sides.items())
@@ -165,7 +165,7 @@ def _comparisons(both: Both) -> Iterator[Claim]:
 
 
 def _baseline(both: Both) -> Iterator[Claim]:
-    """What it says that the baseline cannot learn."""
+    """What the paper says that the baseline cannot learn."""
     told, fails = [], list[bool]()
     for preset in PRESETS:
         cells = [case.cells["sparse", preset] for case in both[SMALL] if case.embedding == "token"]
@@ -192,7 +192,7 @@ def _baseline(both: Both) -> Iterator[Claim]:
 
 
 def _large_moduli(stored: results.Index) -> Iterator[Claim]:
-    """Table 2 with 1M samples, each method at its best: within the paper's τ, and closer."""
+    """Table 2 with 1M samples, each method at its best, at the paper's τ and at a smaller one."""
     paper, closer = 0.05, TAUS[0]
     by_tau = {}
     for tau in (paper, closer):
@@ -210,7 +210,7 @@ def _large_moduli(stored: results.Index) -> Iterator[Claim]:
 
 
 def _configurations(stored: results.Index) -> Iterator[Claim]:
-    """Whether the architecture matters, without dropout and with, in each preset."""
+    """Whether the architecture matters, without and with dropout, in each preset."""
     groups = {
         preset: by_facts(tables.build("configs", preset, stored).cells, ("method", "dropout")) for preset in PRESETS
     }
@@ -229,7 +229,7 @@ def _configurations(stored: results.Index) -> Iterator[Claim]:
 
 
 def _grids(stored: results.Index) -> Iterator[Claim]:
-    """What it says of the 24 pairs (K, r), at 100K samples."""
+    """What the paper says of the 24 pairs (K, r), at 100K samples."""
     spread = by_facts(tables.build("table3", "paper", stored, [SMALL]).cells, ("embedding", "n", "q"))
     found = [{cell.facts["statistic"]: cell for cell in cells} for cells in spread.values()]
     ours = [(own["min"].ours, own["sparse"].ours) for own in found]

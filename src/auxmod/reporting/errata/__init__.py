@@ -1,7 +1,7 @@
-"""What the paper prints against what is computed. `auxmod theory --paper-errors` shows it; docs/paper.md holds it.
+"""The paper's claims, checked. `auxmod theory --paper-errors` prints them, and docs/paper.md shows them.
 
-The figures on the left are the paper's, typed as it prints them; those on the right are computed: from the exact
-theory (`propositions`), or from the paper's own tables for claims about those (`tables`). To refresh the document:
+Printed values are the paper's, as it prints them. Computed values come from the exact theory (`propositions`) or, for
+claims about the paper's own tables, from those tables (`tables`). To refresh docs/paper.md:
 
     make pages
 """
@@ -25,12 +25,12 @@ TITLES = {
 
 
 def findings() -> list[Finding]:
-    """Every claim checked: theory first, then tables."""
+    """Every checked claim: theory first, then tables."""
     return [finding for part in (*propositions.PARTS, *tables.PARTS) for finding in part()]
 
 
 def markdown(rows: Sequence[Finding]) -> str:
-    """The findings as Markdown, a table for each verdict."""
+    """The findings as Markdown, with a table for each verdict."""
     return "\n\n".join(_table(title, [row for row in rows if row.verdict == key]) for key, title in TITLES.items())
 
 

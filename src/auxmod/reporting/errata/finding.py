@@ -1,4 +1,4 @@
-"""One claim of the paper, checked: what it says, where, its number and the right one."""
+"""One claim of the paper, checked: where it is, what it says, the number it gives and the right one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Verdict = Literal["wrong", "rough", "right"]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Printed is the paper's number, or its formula evaluated as printed; computed is ours."""
+    """`printed` is the paper's number, or its formula evaluated as printed; `computed` is our number."""
 
     where: str
     """Section, proposition or table, as the paper numbers them."""

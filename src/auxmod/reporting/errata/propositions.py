@@ -1,4 +1,4 @@
-"""The paper's formulas and their numbers, each evaluated as printed and by the exact theory."""
+"""The paper's formulas and numbers, each as printed and by the exact theory."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _wraps() -> Iterator[Finding]:
 def _sparse_limit() -> Iterator[Finding]:
     sizes = (8, 16, 32, 64, 128, 256)
     exact = ", ".join(f"{theory.expected_terms(n) / n:.4f} (N={n})" for n in sizes)
-    rising = range(64, 10**4)  # the ratio falls to N = 32 and rises ever after
+    rising = range(64, 10**4)  # the ratio falls until N = 32 and rises from there on
     close = rising[bisect.bisect(rising, 0.99 * 2 / 3, key=lambda n: theory.expected_terms(n) / n)]
     yield Finding(
         where="Proposition 2",
@@ -222,4 +222,4 @@ PARTS = (
     _gap_proposition, _gap_table, _terms, _wraps, _sparse_limit, _proof_of_the_limit, _difficulty, _rho_range,
     _swapped, _no_wrap, _decoding, _right,
 )  # fmt: skip
-"""In the paper's order, but for what stands."""
+"""In the paper's order, with the claims that hold at the end."""

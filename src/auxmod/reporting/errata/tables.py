@@ -1,4 +1,4 @@
-"""Claims of the paper that its own tables do not bear out: its numbers from `published`, the verdicts computed."""
+"""Claims of the paper about its own tables. The numbers come from `published`, and the verdicts are computed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _labels() -> Iterator[Finding]:
 
 
 def _first(tau: float) -> int:
-    """Where Table 2's four columns for τ begin."""
+    """The index of the first of Table 2's four columns for τ."""
     return 4 * TAUS.index(tau)
 
 

@@ -1,4 +1,4 @@
-"""A benchmark's JSON as a table and a figure: what a step costs against N, and against the number of members E."""
+"""A benchmark's JSON as a table and a figure: the cost of a step against N, and against the number of members E."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ CURVES = {
     "ours": "auxmod",
     "floor": "arithmetic at the measured matrix rate",
 }
-"""What is drawn against N, and its name in the legend."""
+"""The curves drawn against N, and their names in the legend."""
 COSTS = ("case", "ms a step, a member", "plain, compile + AMP", "faster", "than eager fp32", "× the floor", "GiB")
 """The columns of the table."""
 
 
 def costs(result: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    """The benchmark in words, a row a case; – is what was not measured."""
+    """The rows of the table, one per case, with – for what was not measured."""
 
     def word(value: float | None, form: str, unit: str = "") -> str:
         return "–" if value is None else format(value, form) + unit
@@ -43,7 +43,7 @@ def costs(result: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 
 
 def figure(result: Mapping[str, Any]) -> Figure:
-    """Two panels on one scale: the smallest ensembles of each N, and every E of those N that have several."""
+    """Two panels on one scale: the smallest ensembles against N, and each N with several ensembles against E."""
     rows: list[Row] = sorted(result["rows"], key=lambda row: (row["n"], row["members"]))
     out = blank(10, 4)
     left, right = out.subplots(1, 2, sharey=True)
@@ -66,13 +66,13 @@ def figure(result: Mapping[str, Any]) -> Figure:
 
 
 def _smallest(result: Mapping[str, Any]) -> tuple[int, list[Row]]:
-    """The fewest members that were measured, and the rows of so many, by N."""
+    """The smallest number of members measured, and the rows with that number, sorted by N."""
     fewest = min((row["members"] for row in result["rows"]), default=1)
     return fewest, sorted((row for row in result["rows"] if row["members"] == fewest), key=lambda row: int(row["n"]))
 
 
 def against_n(result: Mapping[str, Any]) -> dict[str, list[tuple[int, float]]]:
-    """(N, ms a step a member) of each curve that was measured, of the smallest ensembles."""
+    """Each measured curve as (N, ms per step and member), for the smallest ensembles."""
     _, rows = _smallest(result)
     curves = {
         key: [(row["n"], _milliseconds(row, key)) for row in rows if key == "floor" or row[key]] for key in CURVES

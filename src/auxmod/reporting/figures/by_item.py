@@ -1,6 +1,6 @@
-"""A figure by its item's name: which function draws it from stored results. What is not run is left blank, and said.
+"""Figures by their item's name: which function draws each from stored results.
 
-Orange is aux, blue is sparse, throughout.
+Results that are missing are marked as missing. Orange is aux and blue is sparse throughout.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def draw(item: str, preset: str, stored: Index) -> Figure:
-    """A figure by its item's name."""
+    """Draw the figure of an item in a preset."""
     require(item in FIGURES, f"There is no figure {item!r}; choose one of {', '.join(FIGURES)}.")
     return FIGURES[item](preset, stored)
 
@@ -36,4 +36,4 @@ FIGURES: dict[str, Callable[[str, Index], Figure]] = {
     "harder": lambda _, stored: curves.harder_figure(stored),
     "fewer": lambda _, stored: curves.fewer_figure(stored),
 }
-"""By the names of their items."""
+"""Each figure's function, by the name of its item."""

@@ -1,4 +1,4 @@
-"""Our figures beside the paper's, as pictures: its 16 configurations, and both halves of its Table 1."""
+"""Our accuracies beside the paper's, as pictures: its 16 configurations, and both halves of its Table 1."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ SWITCHES = (
     ("σ = 0.02", "small", True),
     ("dropout", "dropout", 0.1),
 )
-"""The rows of the switch panel, and what each is when on."""
+"""The rows of the switch panel: label, fact, and the value that counts as on."""
 
 
 def configs_figure(preset: str, stored: Index) -> Figure:
-    """Match accuracy of each configuration, the switches beneath it (the paper's Figure 1b)."""
+    """Match accuracy of each configuration, with its switches beneath (the paper's Figure 1b)."""
     figure = blank(11.4, 5.4)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3.2, 1])
     cells = tables.build("configs", preset, stored).cells
@@ -51,7 +51,7 @@ def configs_figure(preset: str, stored: Index) -> Figure:
 
 
 def _bar(axes: Axes, x: float, cell: Cell, colour: str) -> None:
-    """Ours as a bar with its deviation, hatched where it was not run; the paper's as a ring."""
+    """Ours as a bar with its standard deviation, or hatched if there is no figure; the paper's as a ring."""
     if cell.ours is None:
         axes.bar(x, 100, 0.36, edgecolor=colour, **HATCHED)
     else:
@@ -62,7 +62,7 @@ def _bar(axes: Axes, x: float, cell: Cell, colour: str) -> None:
 
 
 def _spread(cell: Cell) -> list[list[float]] | None:
-    """The deviation downwards and upwards, as far as an accuracy can go."""
+    """The standard deviation downwards and upwards, cut off at 0 and 100 %."""
     if cell.ours is None or cell.std is None:
         return None
     return [[min(cell.std, cell.ours)], [min(cell.std, 100 - cell.ours)]]
@@ -82,7 +82,7 @@ def _switch_panel(axes: Axes, columns: Sequence[dict[str, Any]]) -> None:
 
 
 def _legend(figure: Figure, cells: Sequence[Cell]) -> None:
-    """What the marks mean, and how much is missing."""
+    """Explain the marks, and say how much is missing."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -103,7 +103,7 @@ def _legend(figure: Figure, cells: Sequence[Cell]) -> None:
 
 
 def table1_figure(item: str, preset: str, stored: Index) -> Figure:
-    """Both methods, ours beside the paper's: a panel for each number of samples."""
+    """Both methods, ours beside the paper's, in a panel for each number of samples."""
     table = tables.build(item, preset, stored)
     cells = [cell for cell in table.cells if cell.facts["method"] in ("aux", "sparse")]
     figure = blank(11.4, 4.6)
@@ -126,7 +126,7 @@ def table1_figure(item: str, preset: str, stored: Index) -> Figure:
 
 
 def _dot(axes: Axes, y: float, cell: Cell) -> None:
-    """Ours filled, the paper's a ring that shows around it, a thin line between them; hatched where it was not run."""
+    """Ours as a dot, the paper's as a larger ring, a thin line between them; hatched if there is no figure of ours."""
     colour = COLOURS[cell.facts["method"]]
     if cell.ours is not None and cell.paper is not None:
         axes.plot([cell.ours, cell.paper], [y, y], color=colour, linewidth=1.2, alpha=0.5)

@@ -1,4 +1,4 @@
-"""Learning curves as matplotlib figures: of runs one has at hand, and of both methods at equal data and compute."""
+"""Figures of accuracy: learning curves of any runs, both methods at equal data and compute, and the demo's items."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 DASHED = (0, (4, 2))
 RING: dict[str, Any] = {"linestyle": "none", "marker": "o", "markerfacecolor": "none", "markeredgewidth": 1.4}
-"""What stands beside a line."""
+"""A mark that belongs to no line."""
 
 
 def accuracy_figure(
     curves: Mapping[str, Sequence[tuple[float, float]]], what: str = "held-out match accuracy"
 ) -> Figure:
-    """Accuracy against steps, a line for each name."""
+    """Accuracy against steps, with a line for each name. Accuracies are shares, drawn in percent."""
     figure = blank(6, 3.6)
     axes = figure.subplots()
     for name, points in curves.items():
@@ -41,7 +41,7 @@ def accuracy_figure(
 
 
 def equal_figure(preset: str, stored: results.Index) -> Figure:
-    """Accuracy against steps, both methods: at equal data, and at equal compute, which the paper never separates."""
+    """Both methods' accuracy against steps, at equal data and at equal compute, which the paper never separates."""
     figure = blank(11.4, 6.6)
     panels = figure.subplots(len(recipes.CURVE_SIZES), 2, sharey=True)
     dashed = False
@@ -67,7 +67,7 @@ def _pace(runs: Mapping[str, RunConfig]) -> str:
 
 
 def _paces(preset: str, embedding: str, size: tuple[int, int]) -> list[dict[str, RunConfig]]:
-    """Both methods' runs: few samples, many, and few for as many steps as many take."""
+    """Both methods' runs with few samples, with many, and with few for as many steps as the many take."""
     paces: dict[tuple[int, int], dict[str, RunConfig]] = {}
     for want in recipes.curves(preset):
         run = want.run
@@ -77,7 +77,7 @@ def _paces(preset: str, embedding: str, size: tuple[int, int]) -> list[dict[str,
 
 
 def _lines(axes: Axes, stored: results.Index, paces: Mapping[str, Mapping[str, RunConfig]]) -> None:
-    """Each run's mean over seeds, the seeds faint behind it; what is not run or has failed is named."""
+    """Draw each run's mean over seeds, with the seeds faint behind it. Name the runs that are missing or failed."""
     absent: dict[str, list[str]] = {}
     for (name, runs), dashes in zip(paces.items(), ("-", DASHED), strict=False):
         for variant, run in runs.items():
@@ -94,7 +94,7 @@ def _lines(axes: Axes, stored: results.Index, paces: Mapping[str, Mapping[str, R
     if absent:
         look: dict[str, Any] = {"title_fontsize": 8.5, "edgecolor": "none", "framealpha": 0.9}
         words = "\n".join("\n".join((f"{said}:", *names)) for said, names in absent.items())
-        note = axes.legend([], [], title=words, loc="best", **look)  # clear of the lines
+        note = axes.legend([], [], title=words, loc="best", **look)  # "best" avoids the lines
         note.get_title().set_color(FAINT)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
     clean(axes)
@@ -119,7 +119,7 @@ def _legend(figure: Figure, paces: Sequence[Mapping[str, RunConfig]], dashed: bo
 
 
 def fewer_figure(stored: results.Index) -> Figure:
-    """Both methods' accuracy by the number of samples, at as many steps; and by steps, from as many samples."""
+    """The methods' accuracy by number of samples at equal steps, and by number of steps at equal samples."""
     figure = blank(11.4, 3.6)
     left, right = figure.subplots(1, 2, sharey=True)
     run = next(recipes.fewer()).run
@@ -141,7 +141,7 @@ def fewer_figure(stored: results.Index) -> Figure:
 
 
 def harder_figure(stored: results.Index) -> Figure:
-    """Each method's accuracy by the number of terms, and by the modulus, from as many samples in as many steps."""
+    """Each method's accuracy by number of terms and by modulus, at equal samples and equal steps."""
     figure = blank(11.4, 3.6)
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(2, 1))
     demo = next(recipes.headline()).run
@@ -166,20 +166,20 @@ def harder_figure(stored: results.Index) -> Figure:
 
 
 def _legend_of(figure: Figure, axes: Axes) -> None:
-    """What is drawn in a panel, and chance."""
+    """A legend for what is drawn in a panel, and for chance."""
     from matplotlib.lines import Line2D
 
-    drawn = sorted(axes.get_legend_handles_labels()[0], key=lambda mark: isinstance(mark, Line2D))  # beside lines last
+    drawn = sorted(axes.get_legend_handles_labels()[0], key=lambda mark: isinstance(mark, Line2D))  # lone marks last
     legend_below(figure, [*drawn, Line2D([], [], label="chance", **CHANCE)])
 
 
 def _seen(cell: Cell, amount: str) -> str:
-    """So much, and how often each sample is seen."""
+    """An amount, and how often each sample is seen."""
     return f"{amount}\n×{cell.facts['epochs']}"
 
 
 def _labels(cells: Sequence[Cell]) -> dict[str, str]:
-    """Each method's name, and how many of these cells of its have no figure."""
+    """Each method's name, and how many of its cells have no figure."""
     found = {}
     for (variant,), own in by_facts(cells, ["method"]).items():
         empty = [cell.failed for cell in own if cell.ours is None]
@@ -190,7 +190,7 @@ def _labels(cells: Sequence[Cell]) -> dict[str, str]:
 def _against(
     axes: Axes, cells: Sequence[Cell], labels: Mapping[str, str], fact: str, word: Callable[[Cell], str]
 ) -> None:
-    """Each method's figures over seeds, along a scale on which equal ratios are as far apart."""
+    """Draw each method's mean and spread over seeds against ``fact``, on a logarithmic scale."""
     for (variant,), group in by_facts(cells, ["method"]).items():
         own = sorted(group, key=lambda cell: int(cell.facts[fact]))
         ours = [math.nan if cell.ours is None else cell.ours for cell in own]
@@ -204,7 +204,7 @@ def _against(
 
 
 def headline_figure(stored: results.Index) -> Figure:
-    """The demo's methods while they learn: the mean over seeds, the seeds faint behind it."""
+    """The demo's methods while they learn: the mean over seeds, with the seeds faint behind it."""
     figure = blank(7.6, 3.4)
     axes = figure.subplots()
     runs = {want.variant: want.run for want in recipes.headline()}

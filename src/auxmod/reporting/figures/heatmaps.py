@@ -1,4 +1,4 @@
-"""Match accuracy over K and r: eighteen heatmaps on one scale, or one of them large, with the box where ρ is near 1."""
+"""Match accuracy over K and r: eighteen heatmaps on one scale, or one large, with a box where ρ is near 1."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BOX = (0.8, 1.2)
-"""The values of ρ that the box holds: the paper's Figure 3."""
+"""The range of ρ inside the box (the paper's Figure 3)."""
 RED = "#d1242f"
 HATCHED: dict[str, Any] = {"facecolor": "#f6f8fa", "edgecolor": "#c9d1d9", "hatch": "////", "linewidth": 0}
-"""What has no figure."""
+"""The look of a cell without a figure."""
 CHOICE: dict[str, Any] = {"linestyle": "none", "marker": "s", "markerfacecolor": "none", "markeredgecolor": "white"}
-"""The paper's pair: white, and a dark halo for where the ground is light."""
+"""The mark of the paper's pair: white, to be drawn with a dark halo that shows on light cells."""
 Grid = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
 
 def grid_figure(preset: str, stored: results.Index) -> Figure:
-    """Nine settings of each embedding (the paper's Figures 4 and 5)."""
+    """A heatmap for each of nine settings per embedding (the paper's Figures 4 and 5)."""
     figure = blank(17.2, 8.8)
     places = figure.add_gridspec(3, 7, width_ratios=[1, 1, 1, 0.06, 1, 1, 1])
     found = accuracies("grid", preset, stored)
@@ -51,7 +51,7 @@ def grid_figure(preset: str, stored: results.Index) -> Figure:
 
 
 def redbox_figure(preset: str, stored: results.Index) -> Figure:
-    """Angular, N=64, q=433, with the box (the paper's Figure 3)."""
+    """The heatmap of angular N=64, q=433, with the box (the paper's Figure 3)."""
     figure = blank(6.6, 5.6)
     axes = figure.subplots()
     (((embedding, size), found),) = accuracies("redbox", preset, stored).items()
@@ -63,7 +63,7 @@ def redbox_figure(preset: str, stored: results.Index) -> Figure:
 
 
 def accuracies(item: str, preset: str, stored: results.Index) -> dict[tuple[str, tuple[int, int]], Grid]:
-    """Each setting's mean accuracy in percent, r down and K across; nan where it was not run, −inf where it failed."""
+    """Each setting's accuracies in percent, r down and K across; nan where not run, −inf where every seed failed."""
     grids = {}
     for (embedding, n, q), cells in by_facts(tables.build(item, preset, stored).cells, ("embedding", "n", "q")).items():
         grids[embedding, (n, q)] = grid = np.full((len(RS), len(KS)), np.nan)
@@ -74,7 +74,7 @@ def accuracies(item: str, preset: str, stored: results.Index) -> dict[tuple[str,
 
 
 def heatmap(axes: Axes, grid: Grid, *, fontsize: float, chosen: tuple[int, float]) -> Any:
-    """One setting; cells without a figure are hatched, the paper's pair is ringed."""
+    """Draw one setting. Cells without a figure are hatched, and the paper's pair is framed."""
     from matplotlib.colors import Normalize
     from matplotlib.patches import Rectangle
 
@@ -93,14 +93,14 @@ def heatmap(axes: Axes, grid: Grid, *, fontsize: float, chosen: tuple[int, float
 
 
 def _outline() -> tuple[list[float], list[float]]:
-    """The box's edges, as one line with gaps."""
+    """The box's edges as the x and y of one line with gaps."""
     edges = box_edges(KS, RS)
     xs = [x for (x0, _), (x1, _) in edges for x in (x0 + KS[0], x1 + KS[0], np.nan)]
     return xs, [y for (_, y0), (_, y1) in edges for y in ((y0 + 1) / 10, (y1 + 1) / 10, np.nan)]
 
 
 def box_edges(ks: Sequence[int], rs: Sequence[float]) -> list[tuple[tuple[float, float], tuple[float, float]]]:
-    """The edges between cells inside the box and outside, each from point to point; cells are one wide, from 0."""
+    """The edges between cells inside and outside the box, as (from, to). Cell (i, j) has side 1 and centre (i, j)."""
     low, high = BOX[0] - 1e-9, BOX[1] + 1e-9
     cells = itertools.product(enumerate(ks), enumerate(rs))
     inside = {(i, j) for (i, k), (j, r) in cells if low <= theory.rho((1, k), (1 - r, r)) <= high}
@@ -113,7 +113,7 @@ def box_edges(ks: Sequence[int], rs: Sequence[float]) -> list[tuple[tuple[float,
 
 
 def _scale(figure: Figure, image: Any, grids: Sequence[Grid], preset: str) -> None:
-    """The one colour bar, and what the marks mean."""
+    """Add the one colour bar, and a legend of the marks."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

@@ -1,4 +1,4 @@
-"""A heatmap over K and r, as accuracies and ρ are drawn."""
+"""A heatmap over K and r, for accuracies and for ρ."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def over_pairs(axes: Axes, grid: Any, word: Callable[[float, Any], tuple[str, dict[str, Any]]], **colours: Any) -> Any:
-    """Values with r upwards and K across; ``word`` says what stands on a value and how, given the image too."""
+    """Draw values with r upwards and K across. ``word`` maps a value and the image to the text on it and its style."""
     extent = (KS[0] - 0.5, KS[-1] + 0.5, RS[0] - 0.05, RS[-1] + 0.05)
     image = axes.imshow(np.ma.masked_invalid(grid), origin="lower", aspect="auto", extent=extent, **colours)
     for (row, column), value in np.ndenumerate(grid):

@@ -1,4 +1,4 @@
-"""A search in two figures: what its trials came to, one after another, and which settings mattered."""
+"""Two figures of a search: the accuracy of its trials in order, and which settings mattered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def history_figure(trials: Sequence[Mapping[str, Any]]) -> Figure:
-    """Held-out accuracy by trial, and the best so far; pruned trials where they were left."""
+    """Held-out accuracy by trial, and the best so far. Pruned trials show the accuracy at which they stopped."""
     figure = blank(7.2, 4.2)
     axes = figure.subplots()
     told = sorted((t for t in trials if t["validation"] is not None), key=lambda t: t["number"])
@@ -31,7 +31,7 @@ def history_figure(trials: Sequence[Mapping[str, Any]]) -> Figure:
 
 
 def importance_figure(importances: Mapping[str, float]) -> Figure:
-    """How much each searched setting decided about being among the best."""
+    """How much each searched setting decides whether a trial is among the best."""
     figure = blank(6.4, 1.4 + 0.4 * len(importances))
     axes = figure.subplots()
     names = list(importances)[::-1]

@@ -1,7 +1,7 @@
-"""The theory's figures: the gap bound against N, ρ over (K, r), and the wrap laws of four methods side by side.
+"""Figures of theory: the gap bound against N, ρ over (K, r), and the wrap laws of four methods side by side.
 
-Each `…_figure` returns a matplotlib `Figure` (no pyplot, no global state); `looks.save` writes one by its suffix. The
-numbers come from functions of their own, which the web page's charts share.
+Each `…_figure` returns a matplotlib `Figure` (no pyplot, no global state), which `looks.save` writes. Separate
+functions compute the numbers, so that the web page's charts can share them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SIZES = (2, 4, 8, 16, 32, 64, 128, 256)
 LEAST = 1e-3
-"""Wrap counts that no method reaches with this probability are not drawn."""
+"""Laws are drawn up to the last wrap count that some method has with at least this probability."""
 
 
 def figures(n: int, q: int, moduli: theory.Moduli, weights: theory.Weights, fill: Fill = "zero") -> dict[str, Figure]:
@@ -43,19 +43,19 @@ def figures(n: int, q: int, moduli: theory.Moduli, weights: theory.Weights, fill
 
 
 MODULI = (5, 17, 23, 47, 113, 433, 3329)
-"""The paper's in its Figure 1a and Table 4, and larger ones."""
+"""The q of the paper's Figure 1a and Table 4, and larger ones."""
 
 
 def gap_curves() -> tuple[list[int], dict[int, list[float]]]:
-    """Numbers of terms, and (1−1/q)^N at each of them for several q."""
+    """Numbers of terms N, and (1−1/q)^N at each of them for several q."""
     sizes = [int(n) for n in np.unique(np.geomspace(1, SIZES[-1], 60).round().astype(int))]
     return sizes, {q: [theory.gap_bound(n, q) for n in sizes] for q in MODULI}
 
 
 def gap_figure() -> Figure:
-    """(1−1/q)^N against N for several q (Figure 1a) and its values in Table 4, beside what the training law allows."""
+    """(1−1/q)^N against N for several q (Figure 1a), with Table 4's values; beside it, what the training law allows."""
     figure = blank(11.2, 4.0)
-    from matplotlib import colormaps  # after `blank`, which has the sentence for where it is missing
+    from matplotlib import colormaps  # after `blank`, which explains a missing matplotlib
 
     left, right = figure.subplots(1, 2, sharex=True)
     between = np.geomspace(1, SIZES[-1], 200)
@@ -86,7 +86,7 @@ def gap_figure() -> Figure:
 
 
 def _label_line(axes: Axes, sizes: Any, values: Any, text: str, colour: Any, height: float) -> None:
-    """Name a line on itself, where it passes this height or shortly before its end: no legend to look up."""
+    """Write a line's name on the line, where it passes this height or shortly before its end, in place of a legend."""
     at = min(int(np.abs(values - height).argmin()), int(0.92 * len(values)))
     box = {"facecolor": "white", "edgecolor": "none", "pad": 0.4}
     look: dict[str, Any] = {"fontsize": 8, "fontweight": "bold", "bbox": box}
@@ -127,7 +127,7 @@ def _heatmap(axes: Axes, values: Any, contour: Sequence[tuple[float, float]]) ->
 
     def word(value: float, image: Any) -> tuple[str, dict[str, Any]]:
         look = {"color": "white" if abs(value - 1) > 0.5 else INK, "path_effects": halo(3, image.to_rgba(value))}
-        return f"{value + 1e-9:.2f}", look | {"fontsize": 7.5}  # halves go up
+        return f"{value + 1e-9:.2f}", look | {"fontsize": 7.5}  # rounds halves up
 
     grid, norm = np.array(values, dtype=float), TwoSlopeNorm(vcenter=1.0, vmin=0.2, vmax=1.8)
     image = over_pairs(axes, grid, word, cmap="RdBu_r", norm=norm)
@@ -145,9 +145,9 @@ def _heatmap(axes: Axes, values: Any, contour: Sequence[tuple[float, float]]) ->
 def wrap_laws(
     n: int, q: int, moduli: theory.Moduli, weights: theory.Weights, fill: Fill = "zero"
 ) -> dict[str, tuple[str, list[float], float]]:
-    """How often a training label wraps: naive, aux (these moduli), ladder and sparse, in words, as a law, and its mean.
+    """How often a training label wraps under naive, aux (with these moduli), ladder and sparse.
 
-    The laws are equally long: what no method reaches is cut off.
+    Maps each method to its title, its law and the law's mean. All laws have the same length, by `LEAST`.
     """
     rungs = resolve_method(n, True, method="ladder")
     named = {
@@ -164,7 +164,7 @@ def wrap_laws(
 
 
 def wrap_figure(n: int, q: int, moduli: theory.Moduli, weights: theory.Weights, fill: Fill = "zero") -> Figure:
-    """The wrap laws side by side, with their means."""
+    """The wrap laws side by side, each with its mean."""
     named = wrap_laws(n, q, moduli, weights, fill)
     last = len(named["naive"][1]) - 1
     bar = 0.82 if last <= 60 else 1.0  # gaps between many bars would flicker

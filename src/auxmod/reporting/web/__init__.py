@@ -1,1 +1,1 @@
-"""Web pages of one file: `report` of a store, `view` of a run."""
+"""Single-file web pages: `report` shows a store, `view` shows one run."""

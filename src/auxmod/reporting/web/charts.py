@@ -1,6 +1,6 @@
-"""Charts as plotly.js reads them: plain dictionaries of numbers, which the page's script draws in its own colours.
+"""Charts as plotly.js reads them: plain dictionaries, which the page's script draws in the page's style.
 
-The numbers are those of the matplotlib figures. No text of a user's file goes into a chart: it stands beside it.
+The numbers are those of the matplotlib figures. No text from a user's file goes into a chart; it stands beside it.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from auxmod.reporting.web.stored_runs import Grid
 
 Chart = dict[str, Any]
 CYCLE = [[i / 5, shade] for i, shade in enumerate(("#3b6fb6", "#2a9d8f", "#c2a83e", "#e8743b", "#a34a7d", "#3b6fb6"))]
-"""Colours that come round again, as residues do."""
+"""A colour scale that ends where it begins, as residues do."""
 BRIGHT = [[i / 4, shade] for i, shade in enumerate(("#b7a9de", "#86a8dc", "#4db6ac", "#84d170", "#fde725"))]
-"""As viridis, but light throughout: dark figures can be read on all of it."""
+"""Like viridis, but light throughout, so that dark numbers are readable on all of it."""
 TICKS = [0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300]
 BLUES = ("#9ecae1", "#7fb8da", "#6aadd5", "#5ba3cf", "#3b8bc2", "#2f74b5", "#3558a0")
 
 
 def chart(traces: Sequence[Mapping[str, Any]], *, x: str = "", y: str = "", **layout: Any) -> Chart:
-    """Traces on two axes; ``xaxis`` and ``yaxis`` add to these."""
+    """Traces on axes titled ``x`` and ``y``; ``xaxis`` and ``yaxis`` in ``layout`` add to these."""
     for name, title in (("xaxis", x), ("yaxis", y)):
         layout[name] = {"title": {"text": title}} | layout.get(name, {})
     return {"data": list(traces), "layout": layout}
@@ -45,7 +45,7 @@ def line(points: Sequence[tuple[float, float]], name: str, **look: Any) -> Chart
 
 
 def heatmap(grid: Grid) -> Chart:
-    """Accuracy over K and r, with the box where ρ is near 1 and a frame around the paper's pair."""
+    """Accuracy over K and r, with a box where ρ is near 1 and a frame around the paper's pair."""
     beside = [[_beside(grid, k, r) for k in grid.ks] for r in grid.rs]
     hover = "K = %{x}, r = %{y}<br><b>%{z:.1f} %</b> %{customdata}<extra></extra>"
     look: Chart = {"customdata": beside, "hovertemplate": hover, "texttemplate": "%{z:.0f}", "hoverongaps": False}
@@ -60,7 +60,7 @@ def _over_pairs(
     look: Chart,
     marks: Sequence[Chart] = (),
 ) -> Chart:
-    """A heatmap over K and r, with the box."""
+    """A heatmap over K and r, with the box where ρ is near 1."""
     trace: Chart = {"type": "heatmap", "z": z, "x": [str(k) for k in ks], "y": [f"{r:g}" for r in rs]}
     trace |= {"showscale": False, "textfont": {"color": "#1f2328"}} | look
     edges = [_segment(edge) for edge in heatmaps.box_edges(ks, rs)]
@@ -69,7 +69,7 @@ def _over_pairs(
 
 
 def _beside(grid: Grid, k: int, r: float) -> str:
-    """What a cell's hover says beside its mean."""
+    """What a cell's hover text says after its mean."""
     values, ratio = grid.found.get((k, r), []), theory.rho((1, k), (1 - r, r))
     spread = f"± {statistics.stdev(values):.1f} ({len(values)} seeds)" if len(values) > 1 else "(1 seed)"
     return f"{spread}<br>chance {grid.chance:.1f} %, ρ = {ratio:.2f}"
@@ -117,7 +117,7 @@ def rho() -> Chart:
 
 
 def wraps(n: int, q: int, k: int, r: float) -> Chart:
-    """How often a training label wraps, method by method."""
+    """How often a training label wraps: a law for each method."""
     traces = [
         line(list(enumerate(law)), f"{title} (mean {mean:.1f})", line={"color": COLOURS[name], "width": 2.5})
         for name, (title, law, mean) in wrap_laws(n, q, (1, k), (1 - r, r)).items()
@@ -129,7 +129,7 @@ def wraps(n: int, q: int, k: int, r: float) -> Chart:
 
 
 def bench(result: Mapping[str, Any]) -> Chart:
-    """What a step costs against N."""
+    """The cost of a training step against N."""
     looks = {"plain_eager": "#8b949e", "plain_compiled": COLOURS["sparse"], "ours": COLOURS["aux"], "floor": "#2a9d8f"}
     traces = [
         line(
@@ -149,7 +149,7 @@ def bench(result: Mapping[str, Any]) -> Chart:
 
 
 def ring(truth: Sequence[int], error: Sequence[float], q: int) -> Chart:
-    """Predictions on the circle: along it the truth, off it the error."""
+    """Predictions on the circle: the angle is the truth, the distance from the ring is the error."""
     trace = {"type": "scatterpolar", "theta": [360 * t / q for t in truth], "r": [1 + 0.8 * e / q for e in error]}
     trace |= _dots([t / q for t in truth], [[t, e] for t, e in zip(truth, error, strict=True)])
     trace["hovertemplate"] = "truth %{customdata[0]}, off by %{customdata[1]:.2f}<extra></extra>"
@@ -161,7 +161,7 @@ def ring(truth: Sequence[int], error: Sequence[float], q: int) -> Chart:
 
 
 def _dots(phase: Sequence[float], names: Sequence[Any]) -> Chart:
-    """Dots coloured by where they belong on the circle, in turns."""
+    """Dots coloured by their true place on the circle, in turns."""
     marker = {"color": list(phase), "cmin": 0, "cmax": 1, "colorscale": CYCLE, "size": 6, "opacity": 0.75}
     return {"mode": "markers", "marker": marker, "customdata": list(names)}
 
@@ -173,12 +173,12 @@ def histogram(edges: Sequence[float], counts: Sequence[int]) -> Chart:
     trace = {"type": "bar", "x": middle, "y": counts, "width": width, "marker": {"color": COLOURS["aux"]}}
     trace["hovertemplate"] = "%{x:.3f} of q: %{y} answers<extra></extra>"
     high = math.log10(max(10, *counts)) + 0.1
-    axis = {"type": "log", "dtick": 1, "range": [-0.2, high]}  # from below 1: a bar of one answer is seen, and so is 1
+    axis = {"type": "log", "dtick": 1, "range": [-0.2, high]}  # starts below 1, to show bars of one answer
     return chart([trace], x="error, as a share of q", y="answers", yaxis=axis, bargap=0)
 
 
 def plane(points: Sequence[Sequence[float]], phase: Sequence[float], names: Sequence[int], circle: bool) -> Chart:
-    """Points of a plane, coloured by where they belong on the circle; the unit circle where they should lie on it."""
+    """Points of a plane, coloured by their true place on the circle; with ``circle``, also the unit circle."""
     trace = {"type": "scatter", "x": [x for x, _ in points], "y": [y for _, y in points]} | _dots(phase, names)
     trace["hovertemplate"] = "%{customdata}<extra></extra>"
     unit = {"type": "circle", "x0": -1, "x1": 1, "y0": -1, "y1": 1, "line": {"color": "#8b949e", "dash": "dot"}}
@@ -186,7 +186,7 @@ def plane(points: Sequence[Sequence[float]], phase: Sequence[float], names: Sequ
 
 
 def spectrum(shares: Sequence[float]) -> Chart:
-    """The share of each frequency in an embedding table's variance, and what noise would give each."""
+    """Each frequency's share of an embedding table's variance, and the share that it would have in noise."""
     bars: Chart = {"type": "bar", "x": list(range(1, len(shares) + 1)), "y": [100 * share for share in shares]}
     bars |= {"name": "the table", "marker": {"color": COLOURS["aux"]}}
     bars["hovertemplate"] = "frequency %{x}: %{y:.1f} %<extra></extra>"

@@ -1,7 +1,7 @@
-"""One self-contained HTML file: a template, its data and plotly.js packed inside it. It asks no network for anything.
+"""One self-contained HTML file: a template with its data and plotly.js packed inside. It never uses the network.
 
-Whatever comes from a file is escaped: Jinja2 escapes the text, the data is base64, and the page's own script writes
-text, never HTML.
+Everything that comes from a file is escaped: Jinja2 escapes the text, the data is base64, and the page's own script
+writes text, never HTML.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from auxmod.files import check_free, write_named
 
 
 def render(template: str, data: Mapping[str, Any], **values: Any) -> str:
-    """A template filled; ``data`` is for the page's script."""
+    """Fill a template with ``values``, and with ``data`` for the page's script."""
     try:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
         from plotly.offline import get_plotlyjs
@@ -33,18 +33,18 @@ def render(template: str, data: Mapping[str, Any], **values: Any) -> str:
 
 
 def _packed(text: str) -> str:
-    """A third of plotly.js's size, a tenth of the data's; every browser unpacks gzip."""
+    """Compress text, which every browser can unpack: plotly.js shrinks to a third, the data to a tenth."""
     return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
 
 
 def check(out: Path, force: bool) -> None:
-    """Refuse a file that is not to be written, before anything is read or measured."""
+    """Refuse an output file that cannot or should not be written, before anything is read or measured."""
     require(out.suffix in (".html", ".htm"), f"--out is {out}, but must end in .html.")
     check_free(out, force)
 
 
 def write(page: str, out: Path) -> int:
-    """Write a page whole; its size in bytes."""
+    """Write a page and return its size in bytes."""
     content = page.encode()
     write_named(out, content)
     return len(content)

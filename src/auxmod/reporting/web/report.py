@@ -1,4 +1,4 @@
-"""A store as one page: the paper's tables with ours beside, heatmaps, curves, theory, speed, and every run."""
+"""A store as one page: the paper's tables beside our results, heatmaps, curves, theory, speed, and every run."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from auxmod.reporting.web import charts, file, stored_runs
 
 PRESETS = ("paper", "best")
 SHOWN = ("table1a", "table1b", "table2", "table3", "configs")
-"""Tables of runs; those over K and r are heatmaps here, and the theory's have charts."""
+"""Tables of runs. Those over K and r are heatmaps here, and those of theory are charts."""
 FULL = 30.0
-"""Points of difference that have the full tint."""
+"""A difference of so many points, or more, has the full tint."""
 
 
 def page(store: Path, where: str | None = None) -> tuple[str, list[Entry]]:
-    """The page of a store, and its runs; ``where`` chooses those whose curves are drawn at first."""
+    """Build the page of a store; also return its runs. ``where`` chooses the runs whose curves are drawn at first."""
     entries, notes = stored_runs.read(store)
     stored = results.index(entry.row for entry in entries if entry.state in ("done", "failed"))
     made = [tables.build(item, preset, stored) for item in SHOWN for preset in PRESETS]
@@ -85,7 +85,7 @@ def headline(made: Sequence[Table], entries: Sequence[Entry]) -> str:
 
 
 def tiles(made: Sequence[Table], entries: Sequence[Entry], benches: Sequence[Any]) -> Iterator[tuple[str, str]]:
-    """Figures, and what each is."""
+    """The figures at the top of the page, each with what it is."""
     counts = Counter(sorted(entry.state for entry in entries))
     others = "".join(f", {number:,} {state}" for state, number in counts.items() if state != "done")
     yield f"{counts['done']:,}", f"runs measured{others}"
@@ -103,7 +103,7 @@ def tiles(made: Sequence[Table], entries: Sequence[Entry], benches: Sequence[Any
 
 
 def _again(table: Table, cell: Cell) -> bool:
-    """Whether another cell has the paper's figure: a gain is a difference, and at 100K Table 3 has those of Table 1."""
+    """Whether other cells already have the figure: a gain is a difference, and at 100K Table 3 repeats Table 1."""
     return cell.facts["metric"] == "gain" or (table.item == "table3" and cell.facts["samples"] == SMALL)
 
 
@@ -114,7 +114,7 @@ Pair = tuple[Cell, Cell]
 
 
 def _compared(made: Sequence[Table]) -> tuple[str, list[Pair]]:
-    """aux and sparse wherever Table 1 has both, in the preset with most such settings; and in what setup that is."""
+    """The preset in which most settings of Table 1 have both aux and sparse, in words, and those pairs of cells."""
     found: list[tuple[str, list[Pair]]] = []
     for preset, setup in SETUPS.items():
         own = (table for table in made if table.item in published.HALVES.values() and table.preset == preset)
@@ -133,13 +133,13 @@ def _gain(pairs: Sequence[Pair]) -> float:
 
 
 def _words(made: Sequence[Table]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Each table in words, a button for each figure of ours, and what the buttons tell."""
+    """Each table in words, with a button for each figure of ours, and what each button shows."""
     told: list[dict[str, Any]] = []
     return [_table(table, told) for table in made], told
 
 
 def _table(table: Table, told: list[dict[str, Any]]) -> dict[str, Any]:
-    """A table in words; what its buttons tell is added to ``told``."""
+    """A table in words. What its buttons show is appended to ``told``."""
     page = layout(table)
     words = _plain(table, page)
     for row, behind in zip(words["rows"], page.cells, strict=True):
@@ -156,7 +156,7 @@ def _table(table: Table, told: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _plain(table: Table, page: Layout) -> dict[str, Any]:
-    """A table's title, heads, words and notes; heads are groups of columns with a name, and columns."""
+    """A table's title, heads (of groups of columns, and of columns), words and notes."""
     return {
         "title": table.title,
         "groups": page.groups,
@@ -168,7 +168,7 @@ def _plain(table: Table, page: Layout) -> dict[str, Any]:
 
 
 def _tint(cell: Cell, kind: Kind) -> dict[str, Any]:
-    """How a cell is coloured: the difference from the paper's, above or below."""
+    """How a cell looks: a difference from the paper is tinted by side and size, a missing figure is dimmed."""
     if kind != "difference" or cell.difference is None:
         return {"dim": cell.ours is None and kind != "paper"}
     share = min(1.0, abs(cell.difference) / FULL)
@@ -176,7 +176,7 @@ def _tint(cell: Cell, kind: Kind) -> dict[str, Any]:
 
 
 def _told(table: Table, cell: Cell, word: str) -> dict[str, Any]:
-    """What pressing a figure tells: what it is of, the figures beside it, and its command."""
+    """What pressing a figure shows: its facts, the figures beside it, and its command."""
     facts = {name: value for name, value in cell.facts.items() if value is not None and name != "metric"}
     beside = {
         "the paper’s": (cell.paper, ".1f"),
@@ -188,10 +188,10 @@ def _told(table: Table, cell: Cell, word: str) -> dict[str, Any]:
 
 
 def _command(table: Table, cell: Cell) -> str:
-    """The command that runs what this figure is made of; of one of the 16 configurations, all of them."""
+    """The command that runs what a figure needs; for one of the 16 configurations it runs all of them."""
     facts = cell.facts
     sizes = "" if table.item == "configs" else f" --n {facts['n']} --q {facts['q']} --samples {facts['samples']}"
-    which = f" --embedding {facts['embedding']}" if table.item == "table3" else ""  # a size may be in both
+    which = f" --embedding {facts['embedding']}" if table.item == "table3" else ""  # both embeddings may have this size
     whose = "" if facts["metric"] == "gain" else f" --method {facts['method']}"
     return f"auxmod reproduce {table.item} --preset {table.preset}{sizes}{which}{whose}"
 
@@ -200,7 +200,7 @@ def _command(table: Table, cell: Cell) -> str:
 
 
 def _benches(store: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
-    """The benchmarks beside the results: what `auxmod bench --out` wrote; what else is called so is noted."""
+    """The benchmarks that `auxmod bench --out` wrote beside the results. Other files named like them get a note."""
     place = store if store.is_dir() else store.parent
     for path in sorted(place.glob("bench*.json")):
         try:

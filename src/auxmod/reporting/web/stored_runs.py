@@ -1,4 +1,4 @@
-"""The runs of a store as a page shows them: all, as its script reads them; over K and r; and those drawn first."""
+"""A store's runs as a page shows them: all of them for its script, the grids over K and r, and those drawn first."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from auxmod.problem.theory import chance
 from auxmod.reporting.cells import grouped
 
 MOST = 6
-"""Runs that are drawn at first."""
+"""The most runs that are drawn at first."""
 LONG = 200
-"""Points of a learning curve that are enough to draw it."""
+"""The most points that a drawn learning curve has."""
 PROBLEM = ("embedding", "n", "q", "samples")
 PAIR = {"k", "r", "moduli", "weights", "seed", "method"}
-"""What may differ between runs of one heatmap."""
+"""Settings in which the runs of one heatmap may differ."""
 
 
 def read(store: Path) -> tuple[list[Entry], list[str]]:
-    """The runs of a store, each once, the best first; and a sentence for each thing in it that cannot be read."""
+    """A store's runs, each once and the best first, and a note about everything in it that cannot be read."""
     found, notes = catalogue.find(store)
     return catalogue.arrange(catalogue.once(found, catalogue.by_hash), "match"), notes
 
@@ -35,7 +35,7 @@ def read(store: Path) -> tuple[list[Entry], list[str]]:
 
 
 def told(entries: Sequence[Entry], store: Path) -> dict[str, list[Any]]:
-    """All that a page tells of each run, part by part: like lies beside like, which packs to less."""
+    """Everything that a page shows of each run, part by part: similar values side by side compress better."""
     scores = [entry.row.get("scores", {}) for entry in entries]
     return {
         "run": [_name(entry, store) for entry in entries],
@@ -70,7 +70,7 @@ def _figures(entry: Entry) -> dict[str, Any]:
 
 
 def _curve(entry: Entry) -> list[list[float]]:
-    """Steps, and held-out accuracy in percent; of a long curve, evenly many points, the last among them."""
+    """Steps, and held-out accuracy in percent. A long curve is thinned evenly, and keeps its last point."""
     points = entry.curve()
     points = points[:: -(1 + len(points) // LONG)][::-1]
     return [[step for step, _ in points], [round(100 * share, 3) for _, share in points]]
@@ -81,7 +81,10 @@ def _buckets(rows: Sequence[Mapping[str, int]]) -> list[list[int]]:
 
 
 def telling(entries: Sequence[Entry], where: str | None = None) -> list[int]:
-    """Which runs to draw at first: those asked for; or, of the problem with the most methods, the best of each kind."""
+    """Indices of the runs to draw at first, at most `MOST`.
+
+    Those that ``where`` selects; by default, the best seed of each configuration of the problem with the most methods.
+    """
     if where is not None:
         asked = {id(entry) for entry in catalogue.select(entries, where)}
         require(bool(asked), f"No run is as --where {where!r} asks: leave it out, or ask for less.")
@@ -90,7 +93,7 @@ def telling(entries: Sequence[Entry], where: str | None = None) -> list[int]:
     problems = grouped(finished, lambda at: tuple(entries[at].settings[name] for name in PROBLEM))
     methods = [({entries[at].settings["method"] for at in group}, group) for group in problems.values()]
     group = max(methods, key=lambda each: (len(each[0]), len(each[1])), default=(set(), []))[1]
-    kinds = {_key(entries[at], {"seed"}): at for at in reversed(group)}  # the best seed of each kind
+    kinds = {_key(entries[at], {"seed"}): at for at in reversed(group)}  # the best seed of each configuration
     ranked = sorted(kinds.values())
     first = {entries[at].settings["method"]: at for at in reversed(ranked)}
     return list(dict.fromkeys([*sorted(first.values()), *ranked]))[:MOST]
@@ -105,24 +108,24 @@ def _key(entry: Entry, without: set[str]) -> str:
 
 @dataclass(frozen=True)
 class Grid:
-    """Runs that differ in K, r and seed alone."""
+    """Runs that differ only in K, r and seed."""
 
     settings: Mapping[str, Any]
     ks: list[int]
     rs: list[float]
     found: Mapping[tuple[int, float], list[float]]
-    """Match accuracies in percent at each (K, r), one a seed."""
+    """Match accuracies in percent at each (K, r), one per seed."""
     chance: float
 
     def means(self) -> list[list[float | None]]:
-        """r down, K across; None where nothing was run."""
+        """The mean at each pair, r down and K across; None where nothing was run."""
         return [
             [statistics.fmean(self.found[k, r]) if (k, r) in self.found else None for k in self.ks] for r in self.rs
         ]
 
 
 def grids(entries: Sequence[Entry]) -> list[Grid]:
-    """Every set of finished runs over two or more K and r, by embedding, N and q."""
+    """Every set of finished runs over at least two K and two r, sorted by embedding, N, q and samples."""
     finished = [entry for entry in entries if "scores" in entry.row and entry.settings["k"] is not None]
     made = [_grid(group) for group in grouped(finished, lambda entry: _key(entry, PAIR)).values()]
     wide = [grid for grid in made if len(grid.ks) > 1 and len(grid.rs) > 1]
@@ -132,7 +135,7 @@ def grids(entries: Sequence[Entry]) -> list[Grid]:
 def _grid(group: Sequence[Entry]) -> Grid:
     pairs = grouped(group, lambda entry: (entry.settings["k"], round(entry.settings["r"], 6)))
     found = {pair: [100 * entry.row["scores"]["match"] for entry in own] for pair, own in pairs.items()}
-    for side in (1, 0):  # an r that a single K was run with, as a search draws them, is no row; nor such a K a column
+    for side in (1, 0):  # drop an r that has a single K, as random searches draw them; then a K that has a single r
         shared = collections.Counter(pair[side] for pair in found)
         found = {pair: values for pair, values in found.items() if shared[pair[side]] > 1}
     ks, rs = sorted({k for k, _ in found}), sorted({r for _, r in found})
@@ -141,7 +144,7 @@ def _grid(group: Sequence[Entry]) -> Grid:
 
 
 def differing(grids: Sequence[Grid]) -> list[str]:
-    """What tells each grid apart beside its problem: the settings in which grids of one problem differ."""
+    """The settings, in words, that tell each grid from the other grids of its problem."""
     words = []
     for grid in grids:
         rivals = [each for each in grids if all(each.settings[name] == grid.settings[name] for name in PROBLEM)]

@@ -1,4 +1,4 @@
-"""One run as a page: its answers on the circle, its errors, its learning, and what is inside the model."""
+"""One run as a page: its answers on the circle, its errors, its learning curve, and what is inside the model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auxmod.reporting.web import charts, file, stored_runs
 
 
 def page(entry: Entry, scores: Mapping[str, Any], looked: Mapping[str, Any]) -> str:
-    """The page of a run: what its model gets right, and what `experiments.inspection` saw of it."""
+    """Build the page of a run from its scores and from what `experiments.inspection` found in its model."""
     settings = entry.settings
     verdict, pictures = _inside(looked, settings["q"], len(settings["harmonics"]))
     drawn = {"answers": charts.ring(looked["truth"], looked["error"], settings["q"])}
@@ -48,7 +48,7 @@ def page(entry: Entry, scores: Mapping[str, Any], looked: Mapping[str, Any]) -> 
 
 
 def _inside(looked: Mapping[str, Any], q: int, harmonics: int) -> tuple[list[str], dict[str, tuple[str, charts.Chart]]]:
-    """What the model's inside says, and pictures of it with their captions."""
+    """Sentences about the model's inside, and pictures of it by name, each with its caption."""
     said, pictures = [], {}
     if plane := looked.get("plane"):
         place = f"{with_spread(plane['radius'], plane['spread'], 2)} from the centre"

@@ -1,4 +1,4 @@
-# Two commands: `make demo` shows the paper's effect, `make test` checks everything. Both need Python 3.11+ alone.
+# `make demo` shows the paper's effect; `make test` runs every check that CI runs. Both need only Python 3.11+.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -20,16 +20,17 @@ lint: $(VENV)/for-tests
 unit: $(VENV)/for-tests
 	$(BIN)/pytest -n 2 --dist loadfile
 
-# Bring the generated parts of README.md and docs/ up to date with results/.
+# Update the generated parts of README.md and docs/ from results/.
 pages: $(VENV)/for-tests
 	$(BIN)/python -m auxmod.reporting.documents
 
-# The pages as a web site in site/, which needs no network to read; a broken link is an error.
+# Build the pages as a web site in site/, which can be read without a network; a broken link is an error.
 docs: $(VENV)/for-tests
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs site
 
-# For longer than CI has time: fifty times the cases, new ones each time; a thousand kills, 5,000 runs, 50,000 steps;
-# every small change to the arithmetic. `reliability` measures what docs/reliability.md says.
+# Checks that take longer than CI has time for. fuzz: fifty times the cases, new ones each time; soak: a thousand kills,
+# 5,000 runs, 50,000 steps; mutants: every small change to the arithmetic; reliability: the figures of
+# docs/reliability.md.
 fuzz: $(VENV)/for-tests
 	FUZZ=50 $(BIN)/pytest tests/trust/test_fuzz.py
 
@@ -43,7 +44,7 @@ mutants: $(VENV)/for-tests
 reliability: $(VENV)/for-tests
 	$(BIN)/python scripts/reliability.py
 
-# One environment serves both; it is brought up to date whenever the pins or the package's needs change.
+# The demo and the tests share one environment; it is updated whenever pyproject.toml or the pins change.
 $(VENV)/for-demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --editable '.[plot,report]'

@@ -1,4 +1,4 @@
-"""How `make docs` builds these pages into site/: Markdown as it lies here, the API from the docstrings, no network."""
+"""Sphinx settings for `make docs`, which builds site/ from these pages and the docstrings, without a network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ python_use_unqualified_type_names = True
 
 
 def setup(app: Any) -> None:
-    """In our docstrings a bar is an absolute value; in reStructuredText it would begin a substitution."""
+    """Escape bars in docstrings: there they mean an absolute value, but in reStructuredText a substitution."""
 
     def escape_bars(*event: Any) -> None:
         lines: list[str] = event[-1]

@@ -2,10 +2,10 @@
 
     python scripts/campaign.py LIST OUT --seconds 3600
 
-LIST has the arguments of one `auxmod reproduce` a line, the longest first: a worker that ends takes the next. What lies
-in results/ is not run again; new rows, and what each worker printed, go to the directory OUT. After so many seconds, at
-Ctrl-C and at SIGTERM the workers save and stop, and the same command goes on from there. Two items that share runs, as
-grid and table3 do, should not run side by side: neither would see the other's.
+Each line of LIST has the arguments of one `auxmod reproduce`, the longest item first: a worker that ends takes the next
+line. Runs already in results/ are not trained again. New rows, and the output of each worker, go to the directory OUT.
+After --seconds, at Ctrl-C and at SIGTERM the workers save and stop; the same command resumes them. Two items that share
+runs, as grid and table3 do, should not run side by side: neither would see the other's.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from pathlib import Path
 
 RESULTS = Path("results")
 PATIENCE = 60
-"""Seconds that a worker has to save."""
+"""Seconds that a worker has to save and stop, before it is killed."""
 
 
 def main() -> int:
-    """Run the list; 0 where all of it is done, 1 where an item failed, 130 where it was stopped."""
+    """Run the list; return 0 if all of it is done, 1 if an item failed, 130 if it was stopped."""
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("list", type=Path)
     asked.add_argument("out", type=Path)
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def bring_stored(out: Path) -> None:
-    """Put copies of what is stored beside what will be made, so that it is found."""
+    """Copy the stored results into the directory of the new ones, so that the workers find them."""
     out.mkdir(parents=True, exist_ok=True)
     for file in RESULTS.glob("*.jsonl") if out.resolve() != RESULTS.resolve() else ():
         shutil.copy(file, out / f"stored-{file.name}")
@@ -60,7 +60,7 @@ def bring_stored(out: Path) -> None:
 
 @contextlib.contextmanager
 def multi_process_service() -> Iterator[None]:
-    """With NVIDIA's service the kernels of all workers run at once; without it they take turns."""
+    """Run NVIDIA's MPS, if installed: with it the kernels of all workers run at once; without it they take turns."""
     control = shutil.which("nvidia-cuda-mps-control")
     started = control and subprocess.run([control, "-d"], capture_output=True, check=False).returncode == 0
     try:
@@ -71,13 +71,13 @@ def multi_process_service() -> Iterator[None]:
 
 
 def run(items: list[list[str]], program: list[str], out: Path, seconds: float, workers: int) -> list[int]:
-    """Run items until all are done or a stop is asked for; the exit codes of those begun."""
+    """Run items until all are done, the time is up or a signal stops them; return the exit codes of those started."""
     stops: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: stops.append(number))
     waiting, running, ends = list(items), dict[subprocess.Popen[bytes], tuple[list[str], Path]](), list[int]()
     began, told = time.monotonic(), float("inf")
-    killed = {-signal.SIGTERM: 130, -signal.SIGKILL: 130}  # a stop too, where one was asked for: it came before saving
+    killed = {-signal.SIGTERM: 130, -signal.SIGKILL: 130}  # once a stop was requested: stopped before it saved
     try:
         while waiting or running:
             if (stops or time.monotonic() - began > seconds) and told == float("inf"):
@@ -89,7 +89,7 @@ def run(items: list[list[str]], program: list[str], out: Path, seconds: float, w
                 words = waiting.pop(0)
                 log = out / f"{re.sub('[^a-zA-Z0-9]+', '-', ' '.join(words))}.log"
                 command = [*program, "reproduce", *words, "--results", str(out)]
-                with log.open("ab") as file:  # in a session of its own, where a terminal's Ctrl-C does not reach it
+                with log.open("ab") as file:  # its own session: the terminal's Ctrl-C does not reach it
                     worker = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
                 running[worker] = words, log
             for worker in [worker for worker in running if worker.poll() is not None]:
@@ -104,7 +104,7 @@ def run(items: list[list[str]], program: list[str], out: Path, seconds: float, w
                     worker.kill()
             time.sleep(0.1)
     finally:
-        for worker in running:  # none, but where something went wrong here
+        for worker in running:  # empty unless this function failed
             worker.terminate()
     return ends
 

@@ -1,4 +1,4 @@
-"""What auxmod needs, as installed here: every distribution that its core or an extra leads to, and its licence."""
+"""All dependencies of auxmod's core or of its extras, direct and indirect, as installed here, and their licences."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ ALLOWED = (
     "Unlicense",
     "Zlib",
 )
-"""Licences, by a word of their name, that an Apache-2.0 program may depend on without conditions on itself."""
+"""Words in the names of licences that put no conditions on an Apache-2.0 program that depends on the package."""
 
 LOOKED_INTO = {"docutils": "public domain but for files it lists; the GPL's, for Emacs, is not in what is installed"}
-"""Read by hand where the metadata names several licences: tools that build the pages, which nobody is given."""
+"""Licences read by hand, because the metadata names several; these tools build the pages and are not distributed."""
 
 
 def needed(extras: tuple[str, ...] = (), root: str = "auxmod") -> dict[str, metadata.Distribution]:
-    """The distributions that ``root`` with these extras leads to, itself left out, as far as they are installed."""
+    """The installed distributions that ``root`` with these extras depends on, directly or not; without ``root``."""
     found: dict[str, metadata.Distribution] = {}
     todo = [(root, extras)]
     seen: set[tuple[str, tuple[str, ...]]] = set()
@@ -53,7 +53,7 @@ def _wanted(requirement: str, chosen: tuple[str, ...]) -> tuple[str, tuple[str, 
 
 
 def licence(one: metadata.Distribution) -> str:
-    """As its metadata says it: an expression, a classifier, or the first line of a text."""
+    """A distribution's licence by its metadata: an expression, its classifiers, a text's first line, or `unknown`."""
     about = one.metadata
     if expression := about.get("License-Expression"):
         return str(expression)

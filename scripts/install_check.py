@@ -1,8 +1,8 @@
-"""Does a clean install work? Builds the wheel and the sdist, installs each into an environment of its own, tries it.
+"""Check a clean install: build the wheel and the sdist, install each into an environment of its own, and try it.
 
-The core's dependencies are linked in from the environment that runs this, one distribution at a time, and nothing
-else, so that a large torch is not fetched again; the tests see that environment's other packages through a path.
-`python scripts/install_check.py [--tests]` prints JSON.
+`python scripts/install_check.py [--tests]` prints JSON. Only the core's dependencies are linked in, from the
+environment that runs this, so that a large torch is not downloaded again. The sdist's tests, which --tests runs, also
+see that environment's other packages, through a .pth file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def sh(*command: object, cwd: Path, **more: Any) -> subprocess.CompletedProcess[
 
 
 def environment(place: Path) -> Path:
-    """A clean virtual environment's python."""
+    """Make a clean virtual environment; return its python."""
     sh(sys.executable, "-m", "venv", place, cwd=place.parent, check=True)
     return place / "bin" / "python"
 
@@ -40,7 +40,7 @@ def packages(python: Path) -> Path:
 
 
 def link_core(python: Path) -> list[str]:
-    """Link the distributions that the core needs into an environment, and no others."""
+    """Link the distributions that the core needs, and no others, into an environment; return their names."""
     target, core = packages(python), needed()
     for one in core.values():
         for top in {Path(str(file)).parts[0] for file in one.files or [] if not str(file).startswith("..")}:
@@ -50,7 +50,7 @@ def link_core(python: Path) -> list[str]:
 
 
 def build(place: Path) -> tuple[Path, Path]:
-    """The wheel and the sdist, made from what git knows and what it does not ignore."""
+    """Build the wheel and the sdist from the files that git does not ignore; return their paths."""
     python = environment(place / "builder")
     sh(python, "-m", "pip", "install", "--quiet", "hatchling", cwd=place, check=True)
     sh(python, "-m", "hatchling", "build", "-d", place / "dist", cwd=ROOT, check=True)
@@ -58,7 +58,7 @@ def build(place: Path) -> tuple[Path, Path]:
 
 
 def tried(place: Path, package: Path) -> dict[str, Any]:
-    """Install the package with the core alone, and run the demonstration."""
+    """Install the package with the core alone; run the demo, and a search, which must name the extra it lacks."""
     place.mkdir()
     python = environment(place / "venv")
     core = link_core(python)
@@ -73,16 +73,16 @@ def tried(place: Path, package: Path) -> dict[str, Any]:
 
 
 def tested(place: Path, sdist: Path) -> dict[str, Any]:
-    """The tests that the sdist brings, against the package that it makes."""
+    """Run the tests in the sdist against the package installed from it."""
     with tarfile.open(sdist) as archive:
         archive.extractall(place / "source", filter="data")
     source, python = next((place / "source").iterdir()), environment(place / "tests")
     done = sh(python, "-m", "pip", "install", "--no-deps", "--quiet", sdist, cwd=place)
     assert done.returncode == 0, done.stderr
     (packages(python) / "others.pth").write_text(f"{HERE}\n")
-    told = place / "told.txt"  # a file: a process that a test leaves behind would hold a pipe open
+    told = place / "told.txt"  # a file, as a process left behind by a test would hold a pipe open
     with open(told, "w") as out:
-        options = ["-n", "2", "--dist", "loadfile", "--tb", "line", "--ignore", "tests/docs"]  # those need more tools
+        options = ["-n", "2", "--dist", "loadfile", "--tb", "line", "--ignore", "tests/docs"]  # these need more tools
         code = subprocess.run([str(python), "-m", "pytest", *options], cwd=source, stdout=out, stderr=out, timeout=3000)
     lines = told.read_text().strip().splitlines()
     return {

@@ -1,9 +1,9 @@
-"""A mutation run: does a test notice each small change to the arithmetic? `make mutants`
+"""Mutation testing: check that a test notices each small change to the arithmetic. `make mutants`
 
-Every comparison, operator, constant and a few functions of `problem/` and `learning/objective.py` are changed, one at
-a time, in a copy of the tree; the tests of that file must fail. Prints and records (--out) what survives; those that
-tests/trust/mutants.json explains are equivalent, that is, no test could tell them apart. A mutant is a forked process
-of one that has the libraries imported.
+In a copy of the tree, every comparison, operator and constant, and a few functions, of `problem/` and
+`learning/objective.py` are changed, one at a time; the tests of that file must then fail. Mutants that survive are
+printed, and recorded with --out. Those that tests/trust/mutants.json explains are equivalent: no test could tell them
+from the original. Each mutant runs in a fork of a process that has imported the libraries.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TARGETS = {
 }
 KNOWN = ROOT / "tests" / "trust" / "mutants.json"
 SECONDS, BYTES = 40, 3 * 2**30
-"""A mutant that takes more time of a processor, or more memory, has been noticed too."""
+"""Limits of processor time and memory; a mutant that exceeds one counts as noticed."""
 
 OTHER: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -56,11 +56,11 @@ NAMES = {
 
 
 Site = tuple[ast.AST, str, int | None]
-"""A node's holder, in which field of it, and where in a list: operators are one node for all that use them."""
+"""Where a node is: its parent, the field, and the index in a list. All uses of an operator share one node."""
 
 
 def sites(holder: ast.AST) -> Iterator[Site]:
-    """What may be changed: not annotations, not texts."""
+    """The places of all nodes that may be changed: not those in annotations, decorators, targets or f-strings."""
     for name, value in ast.iter_fields(holder):
         if name in ("annotation", "returns", "decorator_list", "target", "ctx") or isinstance(holder, ast.JoinedStr):
             continue
@@ -72,7 +72,7 @@ def sites(holder: ast.AST) -> Iterator[Site]:
 
 
 def changes(tree: ast.Module) -> Iterator[tuple[int, str, str, str]]:
-    """(line, statement before, statement after, the whole file) of each mutant."""
+    """Yield (line number, changed line before, the same after, whole text after) for each mutant."""
     before = ast.unparse(tree).splitlines()
     for number, site in enumerate(sites(tree)):
         if changed(at_site(*site)) is None:
@@ -95,7 +95,7 @@ def at_site(holder: ast.AST, name: str, at: int | None) -> ast.AST:
 
 
 def changed(node: ast.AST) -> ast.AST | None:
-    """What to put in a node's place; None where there is nothing to change."""
+    """The node to put in a node's place; None if there is nothing to change."""
     if type(node) in OTHER:
         return OTHER[type(node)]()
     if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
@@ -111,7 +111,7 @@ def changed(node: ast.AST) -> ast.AST | None:
 
 
 def noticed(tree: Path, tests: list[str]) -> bool:
-    """Whether the tests fail, or never end, in a process of their own."""
+    """Run the tests in a child process; return whether they fail or do not end in time."""
     pid = os.fork()
     if pid == 0:
         nowhere = os.open(os.devnull, os.O_RDWR)
@@ -126,7 +126,7 @@ def noticed(tree: Path, tests: list[str]) -> bool:
 
         quiet = ["-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
         os._exit(int(pytest.main(["-x", "--timeout", "0", *quiet, *tests])))
-    ends = time.monotonic() + 10 * SECONDS  # for one that only waits
+    ends = time.monotonic() + 10 * SECONDS  # for a mutant that only waits
     while time.monotonic() < ends:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
@@ -171,7 +171,7 @@ def main() -> int:
         shutil.copytree(
             ROOT, tree, ignore=shutil.ignore_patterns(".*", "runs", "carry", "__pycache__", "build", "dist")
         )
-        conftest = tree / "tests" / "conftest.py"  # which case fails does not matter: no shrinking
+        conftest = tree / "tests" / "conftest.py"  # no shrinking: it does not matter which case fails
         quick = "derandomize=True, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate]"
         conftest.write_text(conftest.read_text().replace("derandomize=True", quick))
         for name, line, before, after, killed in run(tree, names, chosen.sample):

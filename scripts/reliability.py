@@ -1,5 +1,8 @@
-"""The figures of docs/reliability.md: `python scripts/reliability.py [part …]` measures them into
-results/reliability.json, and writes the page's block from it (`page` does that alone)."""
+"""Measure the figures of docs/reliability.md.
+
+`python scripts/reliability.py [part …]` measures these parts, or all, into results/reliability.json, and then writes
+the page's block from that file. `page` alone only writes the block.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +29,13 @@ ROOT = Path(__file__).parents[1]
 FILE, PAGE = ROOT / "results" / "reliability.json", ROOT / "docs" / "reliability.md"
 COMMAND = "make reliability"
 RECORDED = ("kills", "faults", "damaged", "cases", "load", "memory")
-"""What tests record; others, such as Hypothesis, record things too."""
+"""The properties that our tests record; Hypothesis and others record more, which are ignored."""
 EXTRAS = ("plot", "report", "search", "cluster", "tensorboard")
-"""Those that are installed where the tests run; wandb and trackio are services of others, with adapters here."""
+"""The extras installed where the tests run. wandb and trackio are others' services, for which there are adapters."""
 
 
 def tests(*words: str, **environment: str) -> dict[str, Any]:
-    """Run tests; how many passed, and what they recorded."""
+    """Run tests, which must all pass; return how many did, and what they recorded (whole numbers summed)."""
     with tempfile.TemporaryDirectory() as place:
         told = Path(place) / "told.xml"
         command = [
@@ -134,7 +137,7 @@ def measure(names: Iterable[str]) -> None:
 
 
 def block(found: dict[str, Any]) -> str:
-    """What was tried, and what came of it."""
+    """The page's block: what was tried, and the outcome."""
     part = {name: each["found"] for name, each in found.items()}
     return "\n\n".join(
         [
@@ -226,7 +229,7 @@ def _made(found: dict[str, Any]) -> str:
 
 
 def write_page() -> bool:
-    """Bring the page up to date, once every part has been measured; whether anything changed."""
+    """Update the page if every part has been measured; return whether anything changed."""
     found, before = json.loads(FILE.read_text()), PAGE.read_text()
     after = replace_block(before, COMMAND, block(found)) if found.keys() == PARTS.keys() else before
     PAGE.write_text(after)

@@ -1,7 +1,7 @@
 #!/bin/bash
-# A sweep on a Slurm allocation: a Ray head on the first node, a Ray worker on each other one, the sweep beside the head.
+# Run a sweep on a Slurm allocation: the Ray head and the sweep on the first node, a Ray worker on each other node.
 #   sbatch --nodes 4 --gpus-per-node 8 scripts/slurm-ray.sh --preset paper --n 16,32 --k 4:9 --seed 0:4
-# auxmod[cluster] must be installed where every node finds it; VENV names a virtual environment to use.
+# auxmod[cluster] must be installed where every node finds it. Set VENV to use a virtual environment.
 #SBATCH --job-name=auxmod
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=1
@@ -11,7 +11,7 @@
 set -euo pipefail
 [[ -n ${VENV:-} ]] && source "$VENV/bin/activate"
 
-# Whoever reaches Ray's port may run anything as you: only those who have this job's token get in.
+# Anyone who can reach Ray's port could run code as you, so Ray admits only clients with this job's token.
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN RAY_USAGE_STATS_ENABLED=0
 RAY_AUTH_TOKEN=$(python -c 'import secrets; print(secrets.token_hex(32))')
 
@@ -28,5 +28,5 @@ for node in "${nodes[@]:1}"; do
   "${step[@]}" --nodelist="$node" ray start --address="$head:$port" --block "${resources[@]}" &
 done
 
-# --shared: what a lost node had done is gone on with. Starting the script again goes on with the whole sweep.
+# --shared: where work is saved, so that a lost node's work resumes. Running the script again resumes the whole sweep.
 "${step[@]}" --nodelist="$head" auxmod sweep --cluster "$head:$port" --shared runs/shared "$@"

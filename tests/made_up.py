@@ -1,4 +1,4 @@
-"""Results that nobody trained, for tables and figures to show: accuracies that look like learning."""
+"""Made-up results for tables and figures to show: accuracies that look like learning, without training."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from auxmod.problem import theory
 
 
 def row(run: RunConfig, match: float | None = None, tau: float = 0.9) -> dict[str, Any]:
-    """A result with this match accuracy, or a likely one."""
+    """A result row with this match accuracy, by default a likely one, and with accuracy ``tau`` within every τ."""
     share = likely(run) if match is None else match
     taus = ("0.005", "0.01", "0.05", "0.1")
     scores = {
@@ -35,12 +35,12 @@ def row(run: RunConfig, match: float | None = None, tau: float = 0.9) -> dict[st
 
 
 def save_account(state: Path, account: Mapping[str, Any]) -> None:
-    """The file of a saved ensemble, without its tensors."""
+    """Write the file of a saved ensemble, without its tensors."""
     state.write_bytes(save({}, metadata={"run": f"by-size:a digest {json.dumps(account)}"}))
 
 
 def append(path: Path, row: Mapping[str, Any]) -> bool:
-    """Add a row to a results file; False where the run has figures already."""
+    """Append a row to a results file; return False if the run already has figures."""
     return bool(Results(path).append([row]))
 
 
@@ -49,7 +49,7 @@ def rise(x: float) -> float:
 
 
 def likely(run: RunConfig) -> float:
-    """Falls with N and q, rises with samples and epochs; aux best where ρ is near 1."""
+    """A plausible accuracy: falls with N and q, rises with samples and epochs; aux does best if ρ is near 1."""
     noise = random.Random(run.hash).gauss(0, 0.02)
     hard = math.log(run.problem.n * run.problem.q) / 12
     ease = math.log10(run.training.samples * run.training.epochs) / 7

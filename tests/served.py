@@ -1,4 +1,4 @@
-"""The server of a store, for as long as a test needs it."""
+"""Serve a store for the duration of a test."""
 
 import contextlib
 import threading

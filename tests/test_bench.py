@@ -1,4 +1,7 @@
-"""The benchmark on a CPU, small: what it returns, draws and refuses, and that ours is no slower than plain."""
+"""Tests of the benchmark on a CPU, at a small size: its results, figure and refusals.
+
+Our training step must also not be much slower than plain PyTorch's.
+"""
 
 import json
 import sys
@@ -34,7 +37,7 @@ def result() -> dict[str, Any]:
 
 
 def test_a_step_is_no_slower_than_plain_pytorch() -> None:
-    """Best of alternating windows, so that a busy machine meets both."""
+    """Compare the best of alternating windows, so that a busy machine slows both."""
     config = bench.cases(CPU, (8,))[0][0]
     step, _, _ = bench.prepared_step(Ensemble([config], CPU))
     works: dict[str, bench.Work] = {"ours": step} | yardstick.plain_works(config, CPU)

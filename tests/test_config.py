@@ -1,4 +1,4 @@
-"""What a run is: its values survive JSON, hash to a stable name, and refuse what cannot be."""
+"""Tests of run configurations: values survive JSON, hash to a stable name, and are refused if impossible."""
 
 import dataclasses
 import json
@@ -59,7 +59,7 @@ OTHER: dict[str, dict[str, Any]] = {
         "asks": 4,
     },
 }
-"""Another value for every field, but for the two that a hash leaves out."""
+"""Another value for every field, except the two that a hash leaves out: `method` and `data`."""
 
 
 def changed(group: str, **values: Any) -> RunConfig:
@@ -93,7 +93,7 @@ def test_a_name_covers_every_field_but_labels_and_places() -> None:
             together = finer if name == "harmonics" else both if name in both else {name: value}
             together |= both if name == "tails" else {}
             hashes.append(changed(group, **together).hash)
-    assert len(set(hashes)) == len(hashes) - 1  # moduli and weights changed together, twice
+    assert len(set(hashes)) == len(hashes) - 1  # moduli and weights can only change together, so two hashes are equal
     assert changed("method", method="aux").hash == RunConfig().hash
     assert changed("training", data="elsewhere.npz").hash == RunConfig().hash
 
@@ -183,7 +183,7 @@ WRONG: list[tuple[type, dict[str, Any], str]] = [
         Training,
         {"beta1": 0.99999999},
         "--beta1 is 1, but must lie in 0..0.999999",
-    ),  # which float32 does not tell from 1
+    ),  # which is 1 in float32
     (Training, {"weight_decay": -0.1}, "--weight-decay is -0.1"),
     (Training, {"clip": -1.0}, "--clip is -1"),
     (Training, {"test_samples": 0}, "--test-samples is 0"),

@@ -1,4 +1,4 @@
-"""Files that are either the old version or the new one."""
+"""Tests of `files`: a write leaves the old version or the new one; damaged files and bad places give a sentence."""
 
 import hashlib
 import os

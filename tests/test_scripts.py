@@ -1,4 +1,4 @@
-"""The scripts, with another program in auxmod's place."""
+"""Tests of `scripts/campaign.py`, with a short program in place of auxmod, and of `scripts/install_check.py`."""
 
 import importlib.util
 import signal
@@ -28,7 +28,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def campaign(place: Path, program: str, items: str, *options: str, out: str = "new") -> "subprocess.Popen[str]":
-    """Two workers that give their arguments to a program in Python."""
+    """Start a campaign of two workers that pass their arguments to this Python program."""
     (place / "list").write_text(items)
     (place / "program.py").write_text(program)
     command = [sys.executable, CAMPAIGN, "list", out, "--workers", "2", "--program", f"{sys.executable} program.py"]
@@ -78,7 +78,7 @@ def test_a_worker_that_is_stopped_before_it_can_save_has_not_failed(place: Path)
 
 
 def test_a_campaign_that_breaks_leaves_no_worker_behind(place: Path) -> None:
-    """Here the second one's log cannot be written."""
+    """The campaign breaks because the second worker's log cannot be written."""
     (place / "new" / "gap.log").mkdir(parents=True)
     process = campaign(place, "import time; time.sleep(2); open('went-on', 'w')", "table1a\ngap\n")
     process.communicate(timeout=60)

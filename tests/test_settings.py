@@ -1,4 +1,4 @@
-"""Flat settings ↔ a run, and what a method's name means."""
+"""Tests of `settings`: flat settings to a run and back, and the values that a method's name stands for."""
 
 import doctest
 from typing import Any
@@ -101,7 +101,7 @@ def test_what_is_given_as_none_is_not_given() -> None:
     assert build(method="auto", harmonics=None) == build(method="auto")
 
 
-AUTO = {  # N: how many moduli, and the weights of q, a rung and a harmonic
+AUTO = {  # N: the number of moduli, and the weights of q, of each other modulus and of each harmonic
     4: (3, 0.571428571429, 0.142857142857, 0.071428571429),
     16: (5, 0.444444444444, 0.111111111111, 0.055555555556),
     32: (6, 0.4, 0.1, 0.05),
@@ -129,11 +129,11 @@ def test_what_auto_chooses(n: int, embedding: str) -> None:
     ("given_settings", "rate"),
     [
         ({}, 2.5e-3),
-        ({"samples": 1_000_000, "hidden": 4096}, 2.5e-3),  # never less
+        ({"samples": 1_000_000, "hidden": 4096}, 2.5e-3),  # the minimum
         ({"hidden": 128}, 1e-2),
         ({"epochs": 5}, 3.5e-3),
         ({"hidden": 128, "samples": 50_000, "epochs": 5}, 2e-2),
-        ({"hidden": 8, "samples": 250, "epochs": 1}, 4e-2),  # never more
+        ({"hidden": 8, "samples": 250, "epochs": 1}, 4e-2),  # the maximum
         ({"optimiser": "adamw", "hidden": 128}, 4e-4),
     ],
 )
@@ -154,10 +154,10 @@ def test_autos_learning_rate_leaves_wrong_settings_to_be_refused() -> None:
         ({"tails": None}, 20),
         ({"harmonics": (2,)}, 20),
         ({"moduli": (1, 2, 4)}, 20),
-        ({"hidden": 128}, 5),  # a small encoder pays for 20 with exact answers
+        ({"hidden": 128}, 5),  # with 20, a small encoder loses exact answers
         ({"tails": 3.0}, 3),
-        ({"moduli": (1,)}, 1),  # rare sums weigh more above q alone
-        ({"distribution": "sparse"}, 1),  # which sums are rare is known of uniform inputs
+        ({"moduli": (1,)}, 1),  # only moduli above q give rare sums more weight
+        ({"distribution": "sparse"}, 1),  # which sums are rare is known only for uniform inputs
         ({"data": "rows.npz", "data_sha256": "0" * 64}, 1),
     ],
     ids=str,

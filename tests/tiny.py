@@ -1,4 +1,4 @@
-"""A run that trains in a blink, for any test that needs one."""
+"""The settings of a run that trains in a fraction of a second, for any test that needs one."""
 
 from typing import Any
 
@@ -21,7 +21,10 @@ SETTINGS: dict[str, Any] = {
 
 
 def flags(*others: str) -> list[str]:
-    """The same on the command line; a flag among ``others`` takes the place of its own, data that of samples."""
+    """Return these settings as flags, with ``others`` in place of their own; --data replaces --samples.
+
+    The method is aux, unless ``others`` has --method or --moduli.
+    """
     own = {f"--{name.replace('_', '-')}": str(value) for name, value in SETTINGS.items()}
     own = {name: value for name, value in own.items() if not (name == "--samples" and "--data" in others)}
     if "--moduli" not in others:

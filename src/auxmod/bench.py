@@ -1,7 +1,7 @@
-"""What a training step costs, how far that is from the hardware's limit, and what plain PyTorch takes beside it.
+"""What a training step costs, how far that is from the hardware's limit, and what plain PyTorch takes for it.
 
-A library: it measures and returns, and prints nothing. Windows of ours and of plain PyTorch are timed in turn, so
-that a clock that drifts, or a neighbour on the machine, meets both alike; figures are medians over windows.
+A library: it measures and returns, and prints nothing. Windows of our step and of plain PyTorch's are timed in turn, so
+that a drifting clock, or other work on the machine, affects both alike. Figures are medians over windows.
 """
 
 from __future__ import annotations
@@ -38,29 +38,29 @@ from auxmod.yardstick import plain_works
 WINDOWS, WINDOW_SECONDS, WARMUP_CALLS = 5, 0.25, 3
 BENCHED: dict[str, Any] = {"method": "aux", "q": 97, "k": 5, "r": 0.4, "pooling": "mean"}
 SMALL: dict[str, Any] = {"width": 64, "hidden": 256, "layers": 2, "samples": 10_000}
-"""What a CPU is given in place of the paper's model and data."""
+"""What a CPU gets in place of the paper's model and data."""
 DEFAULT_CASES = {
     "cuda": [*((n, 1) for n in (8, 16, 32, 64, 128)), (16, 4), (16, 8), (16, 24), (64, 8)],
     "cpu": [(8, 1), (16, 1), (32, 1), (16, 4)],
 }
 """(N, members) of each device's default cases."""
 COMPARED = {"cuda": [(16, 8), (64, 8)], "cpu": [(16, 1)]}
-"""(N, members) on which a step of `auto` is compared with one of `aux`."""
+"""(N, members) at which a step of `auto` is compared with one of `aux`."""
 SWEPT = 8
-"""Cells of the sweep that is timed."""
-EVALUATED = {"cuda": 1_000_000, "cpu": 20_000}  # samples that evaluation is timed on
+"""Number of cells in the sweep that is timed."""
+EVALUATED = {"cuda": 1_000_000, "cpu": 20_000}  # samples on which evaluation is timed
 
 Case = Sequence[RunConfig]
-"""The runs of one ensemble; the first stands for the others."""
+"""The runs of one ensemble; the settings in its :class:`Row` are those of the first."""
 Work = Callable[[], object]
 Windows = dict[str, list[float]]
-"""Seconds a call of each work, one figure a window."""
+"""Seconds per call of each work, one figure per window."""
 Clock = Callable[[Mapping[str, Work]], Windows]
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Milliseconds a step a member: the median over windows, the fastest of them and the slowest."""
+    """Milliseconds per step and member: of the median window, the fastest and the slowest."""
 
     ms: float
     low: float
@@ -74,7 +74,7 @@ class Timing:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What was measured of one case."""
+    """The measurements of one case."""
 
     n: int
     members: int
@@ -84,26 +84,26 @@ class Row:
     method: str
     ours: Timing
     plain_eager: Timing | None
-    """Plain PyTorch, one model, fp32; None where it was not measured."""
+    """Plain PyTorch, one model, fp32. This and the next three are None if they were not measured."""
     plain_compiled: Timing | None
     """Plain PyTorch, one model, torch.compile and fp16 autocast."""
     faster_than_eager: float | None
     faster_than_compiled: float | None
     samples_per_second: float
-    """Of all members together, as are the next two."""
+    """Of all members together, like the next two."""
     tflops: float
     share_of_matrix_rate: float
     floor_ratio: float
-    """Time of a step over that of its arithmetic alone at the matrix rate."""
+    """Time of a step, divided by that of its arithmetic alone at the matrix rate."""
     peak_bytes: int | None
-    """Device memory of all members at its highest; None on a CPU."""
+    """Peak device memory of all members; None on a CPU."""
     prepare_seconds: float
-    """Compiling and capturing, from cold caches."""
+    """Time to compile and capture, with cold caches."""
     captured: bool
 
 
 def cases(device: torch.device, ns: Sequence[int] = (), members: Sequence[int] = (), **settings: Any) -> list[Case]:
-    """Every N with every number of members, or the device's default cases."""
+    """A case for each pair of N (default: 16) and members (default: 1); without both, the device's default cases."""
     pairs = [(n, e) for n in ns or (16,) for e in members or (1,)]
     require(all(e >= 1 for _, e in pairs), "--members must be 1 or more: an ensemble has at least one model.")
     common = BENCHED | (SMALL if device.type == "cpu" else {}) | settings
@@ -121,9 +121,9 @@ def run(
     window_seconds: float = WINDOW_SECONDS,
     tell: Callable[[str], None] = lambda sentence: None,
 ) -> dict[str, Any]:
-    """Measure the cases, and where not ``only_steps`` what is done around training; the result is ready for JSON.
+    """Measure the cases and, unless ``only_steps``, evaluation, a sweep and methods; the result is ready for JSON.
 
-    ``tell`` hears what is being measured.
+    ``plain`` also times plain PyTorch. ``tell`` is called with what is measured next.
     """
     began = time.monotonic()
     clock = partial(alternating, device=device, windows=windows, seconds=window_seconds)
@@ -158,7 +158,7 @@ def _notes(config: RunConfig, device: torch.device, plain: bool) -> list[str]:
 
 
 def timed(work: Work, calls: int, device: torch.device) -> float:
-    """Seconds a call, over one window of many."""
+    """Seconds per call, averaged over one window of ``calls`` calls."""
     wait: Work = partial(torch.cuda.synchronize, device) if device.type == "cuda" else lambda: None
     wait()
     start = time.perf_counter()
@@ -169,7 +169,7 @@ def timed(work: Work, calls: int, device: torch.device) -> float:
 
 
 def alternating(works: Mapping[str, Work], *, device: torch.device, windows: int, seconds: float) -> Windows:
-    """A :data:`Clock`: after a warm-up, windows of about ``seconds``, one of each work in turn."""
+    """A :data:`Clock`: after a warm-up, time windows of about ``seconds``, one of each work in turn."""
     calls = {}
     for name, work in works.items():
         timed(work, WARMUP_CALLS, device)
@@ -179,7 +179,7 @@ def alternating(works: Mapping[str, Work], *, device: torch.device, windows: int
 
 
 def matrix_tflops(precision: str, device: torch.device, clock: Clock) -> float:
-    """The rate of a large matrix product of random numbers, in the given precision: the most to hope for."""
+    """The TFLOP/s of a large product of random matrices in the given precision: the most to hope for."""
     dtype = trunk_dtype(precision)
     size = 8192 if device.type == "cuda" else 2048 if dtype != torch.float16 else 512  # fp16 is slow on a CPU
     a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
@@ -188,7 +188,7 @@ def matrix_tflops(precision: str, device: torch.device, clock: Clock) -> float:
 
 
 def prepared_step(ensemble: Ensemble) -> tuple[Work, Work, bool]:
-    """A training step as `fit` makes it, what it does once an epoch, and whether the step was captured."""
+    """A training step as `fit` makes it, what `fit` does once per epoch, and whether the step was captured."""
     ensemble._draw_order(0)
     step = captured(ensemble.step, ensemble._changing(), ensemble.device, ensemble.eager_step)
     return step, partial(ensemble._draw_order, 1), step not in (ensemble.step, ensemble.eager_step)
@@ -201,7 +201,10 @@ def measure(
     clock: Clock,
     yardsticks: dict[RunConfig, Windows] | None = None,
 ) -> Row:
-    """Time a case, and plain PyTorch in turn with it unless ``yardsticks`` has its figures already."""
+    """Time a case, and in turn with it plain PyTorch, unless ``yardsticks`` is None or has its figures already.
+
+    Plain PyTorch's figures are added to ``yardsticks``.
+    """
     config, on_gpu = runs[0], device.type == "cuda"
     before = _clean_slate(device)
     ensemble = Ensemble(runs, device)
@@ -242,8 +245,8 @@ def measure(
 
 
 def _clean_slate(device: torch.device) -> int:
-    """Forget what earlier cases allocated and compiled; returns the bytes that stay in use on a GPU."""
-    gc.collect()  # an ensemble and its methods hold each other, on a CPU too
+    """Free what earlier cases allocated and compiled; return the bytes that stay in use on a GPU, 0 on a CPU."""
+    gc.collect()  # an ensemble and its methods refer to each other, on a CPU too
     clean_up(device)
     if device.type == "cpu":
         return 0
@@ -258,9 +261,9 @@ def _cold_caches() -> AbstractContextManager[None]:
 
 
 def measure_evaluation(runs: Sequence[RunConfig], device: torch.device) -> dict[str, float]:
-    """Seconds to evaluate one model on a million samples, on the longest sum of up to 64 terms.
+    """Seconds to evaluate one model on a million samples, for the longest sum of up to 64 terms.
 
-    Scaled from ``samples``; ``first_seconds`` is the first call's own time: on a GPU it compiles.
+    They are scaled from ``samples``. ``first_seconds`` is the time of the first call, which may compile kernels.
     """
     _clean_slate(device)
     config = max(runs, key=lambda run: (run.problem.n <= 64, run.problem.n))
@@ -273,7 +276,7 @@ def measure_evaluation(runs: Sequence[RunConfig], device: torch.device) -> dict[
 
 
 def measure_methods(n: int, members: int, device: torch.device, clock: Clock) -> dict[str, float]:
-    """Milliseconds a step a member of `aux` and of `auto`, timed in turn, and their ratio."""
+    """Milliseconds per step and member of `aux` and of `auto`, timed in turn, and their ratio."""
     _clean_slate(device)
     common: dict[str, Any] = {"n": n, "q": BENCHED["q"], "pooling": "mean"} | (SMALL if device.type == "cpu" else {})
     runs = {name: [build(method=name, seed=seed, **common) for seed in range(members)] for name in ("aux", "auto")}
@@ -283,9 +286,9 @@ def measure_methods(n: int, members: int, device: torch.device, clock: Clock) ->
 
 
 def measure_sweep(config: RunConfig, device: torch.device) -> dict[str, float] | None:
-    """What a sweep takes beyond its training: planning, claiming, writing, as a share of the training's time.
+    """What a sweep takes beyond its training (planning, claiming, writing), as a share of the training's time.
 
-    None where its cells come to nothing, as they do where memory is short.
+    None if no cell is trained, as when memory is short.
     """
     _clean_slate(device)
     training = replace(config.training, epochs=1, test_samples=EVALUATED[device.type] // 10)

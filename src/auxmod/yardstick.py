@@ -1,4 +1,4 @@
-"""What one would write by hand in plain PyTorch, to be timed beside ours: nothing else may import it than `bench`."""
+"""The training one would write by hand in plain PyTorch, timed beside ours. Only `bench` may import this file."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Work = Callable[[], object]
 
 
 def plain_works(config: RunConfig, device: torch.device) -> dict[str, Work]:
-    """A training step of plain PyTorch, in each form that the device has; angular, as the default cases are."""
+    """A training step of plain PyTorch in each form that the device has; none unless the embedding is angular."""
     forms = {"eager": False, "compiled": True} if device.type == "cuda" else {"eager": False}
     forms = forms if config.model.embedding == "angular" else {}
     return {name: partial(next, plain_training(config, device, fast)) for name, fast in forms.items()}
 
 
 def plain_training(config: RunConfig, device: torch.device, fast: bool) -> Iterator[None]:
-    """Plain PyTorch trains one model, a step at each `next`: fp32, or `torch.compile` with fp16 autocast."""
+    """Train one model in plain PyTorch, a step at each `next`: in fp32, or compiled with fp16 autocast if ``fast``."""
     training, encoder = config.training, make_encoder([config])
     data = sampling.training(config, torch.device("cpu")).long()
     loader = DataLoader(TensorDataset(data, data.sum(1)), training.batch, shuffle=True, drop_last=True)
@@ -43,7 +43,7 @@ def plain_training(config: RunConfig, device: torch.device, fast: bool) -> Itera
         for x, total in loader:
             x, total = x.to(device), total.to(device)
             modulus = torch.multinomial(weights, len(x), replacement=True)
-            with products("fp32"):  # fp32 is fp32, whatever ours runs in
+            with products("fp32"):  # in full, whatever precision ours has
                 with torch.autocast(device.type, torch.float16, enabled=fast):
                     outputs = forward(points(x[..., None], moduli).flatten(-2))
                     chosen = outputs.view(len(x), -1, 2)[torch.arange(len(x), device=device), modulus]
@@ -57,6 +57,6 @@ def plain_training(config: RunConfig, device: torch.device, fast: bool) -> Itera
 
 
 def points(x: Tensor, modulus: Tensor) -> Tensor:
-    """Where x lies on the circle of each modulus."""
+    """The point (cos, sin) of x on the circle of each modulus."""
     angle = 2 * math.pi * x / modulus
     return torch.stack((angle.cos(), angle.sin()), -1)

@@ -1,4 +1,4 @@
-"""Pages opened in a real browser: Debian's chromium, driven by playwright. Where either is missing, they skip."""
+"""Fixtures for pages in a real browser: Debian's chromium, driven by playwright. If either is missing, tests skip."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ARGUMENTS += ["--disable-background-networking", "--disable-component-update"]
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """One chromium for all the tests of a process."""
+    """One chromium for all tests of a process."""
     path = shutil.which("chromium") or pytest.skip("no chromium on this machine (Debian: apt-get install chromium)")
     drive = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install 'auxmod[dev]'")
     with drive.sync_playwright() as playwright:
@@ -25,13 +25,13 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def complaints() -> list[str]:
-    """What the page's console called an error, and what its scripts threw. A test asserts that it is empty."""
+    """Errors in the page's console, exceptions in its scripts and failed requests. Tests assert that there are none."""
     return []
 
 
 @pytest.fixture
 def page(browser: Any, complaints: list[str]) -> Iterator[Any]:
-    """A fresh page, 1280 wide; ``page.set_viewport_size`` makes it a phone's."""
+    """A new page, 1280 pixels wide; ``page.set_viewport_size`` makes it as narrow as a phone's."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     fresh = context.new_page()
     fresh.set_default_timeout(30_000)
@@ -43,5 +43,5 @@ def page(browser: Any, complaints: list[str]) -> Iterator[Any]:
 
 
 def _failure(request: Any) -> list[str]:
-    """Why a request failed; one that the page itself took back, for a newer question, did not."""
+    """Why a request failed; nothing if the page itself cancelled it for a newer question."""
     return [] if request.failure == "net::ERR_ABORTED" else [f"{request.url}: {request.failure}"]

@@ -1,4 +1,4 @@
-"""The report and a run's page as a reader meets them: drawn, answering to mouse and keys, dark, on a phone, printed."""
+"""Tests of the report and of a run's page in a browser: charts, mouse and keys, dark colours, a phone, printing."""
 
 import copy
 import re
@@ -18,7 +18,7 @@ KS, RS = (4, 5, 6), (0.1, 0.2)
 
 
 def rows() -> list[dict[str, Any]]:
-    """A row of Table 1b, six pairs (K, r), a failure, and an origin that tries to be HTML."""
+    """One setting of Table 1b, six pairs (K, r) and a failure, with HTML in the commands and in the failure."""
     runs = [run for run in recipes.cells("table1b", ("paper",)) if (run.problem.n, run.problem.q) == (16, 97)]
     runs += [wants.wanted("paper", "aux", (32, 97), "angular", 100_000, k=k, r=r).run for k in KS for r in RS]
     made = [copy.deepcopy(made_up.row(run)) for run in {run.hash: run for run in runs}.values()]
@@ -122,7 +122,7 @@ def test_runs_are_found_opened_and_drawn_and_their_text_is_text(page: Any, addre
     page.get_by_label("Find runs").fill("n=32 k=6 r=0.1")
     page.get_by_text("1 of 18 runs").wait_for()
     page.locator("#list summary").click()
-    page.locator("#list details", has_text=f"auxmod {EVIL}").wait_for()  # made when it is opened, a moment later
+    page.locator("#list details", has_text=f"auxmod {EVIL}").wait_for()  # rendered a moment after it is opened
     before = page.locator("#legend li").count()
     page.locator("#list input").check()
     page.locator("#legend li").nth(before).wait_for()
@@ -132,6 +132,21 @@ def test_runs_are_found_opened_and_drawn_and_their_text_is_text(page: Any, addre
     page.locator("#list summary").click()
     page.locator("#list details", has_text=EVIL).wait_for()
     assert page.locator("img").count() == 0
+    assert not complaints
+
+
+def test_a_chart_that_waits_to_be_drawn_forgets_the_runs_that_are_unticked(
+    page: Any, address: str, complaints: list[str]
+) -> None:
+    page.set_viewport_size({"width": 800, "height": 200})
+    page.goto(address)
+    page.locator("#list li").first.wait_for()
+    assert page.locator("#wraps svg").count() == 0
+    page.locator("#list input:checked").evaluate_all("boxes => boxes.forEach((box) => box.click())")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")  # draws all that waits
+    assert page.locator("#curves:has(svg), #wraps:has(svg)").count() == 0
+    assert page.locator("#wraps").inner_text() == "No run is ticked."
+    assert page.locator("[data-chart]:not(:has(svg))").count() == 0
     assert not complaints
 
 

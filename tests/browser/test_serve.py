@@ -1,4 +1,4 @@
-"""The served page in a real browser: it follows a run, answers sums, and shows what files say as text."""
+"""Tests of the served page in a browser: it follows a run, answers sums, and shows what is in files as plain text."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The commands end to end: train, resume, eval, predict, data, and what wins over what."""
+"""Tests of the commands end to end: train, resume, eval, predict and data, and which source of a setting wins."""
 
 import io
 import json
@@ -25,7 +25,7 @@ Cli = Callable[..., str]
 
 @pytest.fixture
 def cli(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """Run a command in an empty directory; what it printed on stdout."""
+    """Run commands in an empty directory; each must succeed, and its stdout is returned."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: Any) -> str:
@@ -179,7 +179,7 @@ def test_a_variable_that_is_no_setting_is_told_of(
 
 
 def test_names_with_brackets_are_shown_as_they_are(cli: Cli) -> None:
-    """rich would take them for tags."""
+    """rich would take the brackets for tags."""
     name = "x[/b]"
     assert name in cli("data", *flags("--out", f"{name}.npz"))
     assert name in cli("train", *flags("--data", f"{name}.npz", "--dry-run"))
@@ -375,7 +375,7 @@ def test_a_file_is_read_by_train_as_by_sweep(cli: Cli, capsys: pytest.CaptureFix
     )
     config = json.loads(cli("train", "--config", "run.toml", "--dry-run", "--json"))["config"]
     assert (config["problem"]["q"], config["training"]["samples"], config["method"]["moduli"]) == (31, 100_000, [1, 2])
-    assert config["seed"] == 9007199254740993  # every digit of it
+    assert config["seed"] == 9007199254740993  # every digit is kept
     assert config["model"]["bias"] is False
     shown = json.loads(cli("train", "--n", "8", "--q", "31", "--moduli", "1,1K", "--dry-run", "--json"))
     assert shown["config"]["method"]["moduli"] == [1, 1000]

@@ -1,4 +1,4 @@
-"""`auxmod demo --quick` end to end, and what is drawn."""
+"""Tests of `auxmod demo --quick` end to end, and of its charts."""
 
 import contextlib
 import io
@@ -20,7 +20,7 @@ from auxmod.learning.engine import Ensemble, Progress
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
-    """The demo's directory, and what it said on stdout and stderr."""
+    """The demo's directory, and its output on stdout and stderr."""
     patch, place = pytest.MonkeyPatch(), tmp_path_factory.mktemp("demo")
     patch.chdir(place)
     patch.setattr("auxmod.learning.engine.VALIDATION_SAMPLES", 200)
@@ -84,7 +84,7 @@ def test_accuracy_is_not_shown_before_it_is_measured(capsys: pytest.CaptureFixtu
         bars.show("aux", Progress(2, 10, [0.5], [0.25], [None]))
         bars.show("aux", Progress(3, 10, [0.5], None, [None]))
         assert "held-out  25.0 %" in bars.bars.tasks[0].fields["status"]
-        bars.show("aux", Progress(4, 10, [0.5], [0.0], [None], [0.75]))  # of a large q
+        bars.show("aux", Progress(4, 10, [0.5], [0.0], [None], [0.75]))  # a large q
         assert "held-out 0.0 % (75.0 % within 0.005·q)" in bars.bars.tasks[0].fields["status"]
 
 
@@ -98,7 +98,7 @@ def test_json_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypat
     assert Run.open(tmp_path / "d" / "aux").config.seed == 3
 
 
-# -- a stop ---------------------------------------------------------------------------------------------------
+# -- stopping -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
@@ -157,7 +157,7 @@ def test_stopped_while_measuring_it_does_not_wait_and_names_what_is_left(
 
 
 def canvas(text: str) -> list[str]:
-    """The drawn rows, without axis and tags."""
+    """The rows of a chart, without its axis and the colour tags."""
     rows = [line.split("│", 1)[1] for line in text.splitlines() if "│" in line]
     return [row.replace("[cyan]", "").replace("[magenta]", "").replace("[/]", "") for row in rows]
 

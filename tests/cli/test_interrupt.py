@@ -1,4 +1,4 @@
-"""A real process, killed or interrupted while it trains, goes on to the same files."""
+"""Tests that a real process that is killed or interrupted while it trains resumes to the same files."""
 
 import errno
 import io
@@ -17,7 +17,7 @@ from auxmod.cli import display, main
 from tiny import flags
 
 LONG = ["train", *flags("--epochs", "100", "--checkpoint-every", "40")]
-"""600 steps: seconds."""
+"""600 steps, which take seconds."""
 SAME = ("model.safetensors", "state.safetensors", "result.json", "metrics.jsonl", "config.json")
 
 
@@ -29,7 +29,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 def started(path: Path, points: int) -> subprocess.Popen[str]:
-    """A process that trains, as soon as its curve has so many points."""
+    """Start a process that trains; return it once its curve has at least this many points."""
     command = [sys.executable, "-m", "auxmod", *LONG, "--out", str(path), "--quiet"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     curve = path / "metrics.jsonl"
@@ -67,7 +67,7 @@ def test_interrupted_it_saves_exits_with_130_and_goes_on(
     if signal.getsignal(asked) == signal.SIG_IGN:
         pytest.skip("These tests run under nohup.")
     process = started(tmp_path / "run", points=20)
-    for _ in range(1 + (asked == signal.SIGHUP)):  # a terminal that closes may say so twice
+    for _ in range(1 + (asked == signal.SIGHUP)):  # a terminal that closes may signal twice
         os.kill(process.pid, asked)
         time.sleep(0.002)
     out, error = process.communicate(timeout=60)
@@ -89,7 +89,7 @@ def test_a_terminal_that_was_closed_is_not_written_to() -> None:
         def write(self, text: str) -> int:
             raise OSError(errno.EIO, "Input/output error")
 
-    with pytest.raises(BrokenPipeError):  # on which `main` ends
+    with pytest.raises(BrokenPipeError):  # `main` ends on this
         display._Console(file=Closed()).print("a result")
     watched = display._Console(stderr=True)
     watched.file = Closed()
@@ -113,7 +113,7 @@ def test_where_nobody_reads_the_progress_it_goes_on_to_the_end(tmp_path: Path, u
 def test_interrupted_while_measuring_it_keeps_the_model_and_goes_on(
     tmp_path: Path, uninterrupted: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C during the last evaluation does not wait for it: the trained model was saved before."""
+    """Ctrl-C during the last evaluation does not wait for it to end: the trained model is already saved."""
     from auxmod.learning.engine import Ensemble
 
     measure = Ensemble.evaluate

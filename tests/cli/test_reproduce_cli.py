@@ -1,4 +1,4 @@
-"""`auxmod table`, `figure`, `published` and `reproduce`: without torch, in every form, and once for real."""
+"""Tests of `auxmod table`, `figure`, `published` and `reproduce`: without torch, in every format, and with training."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STORED = Path(__file__).parents[2] / "results"
 
 @pytest.fixture
 def cli(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """Run a command in a directory with an empty results/; its exit code and what it printed."""
+    """Run commands in a directory with an empty results/; each returns its exit code, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
     Path("results").mkdir()
 
@@ -175,7 +175,7 @@ def test_a_difference_has_the_colour_of_what_it_is_counted_as(
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    ours = {"aux": 55.04, "sparse": 54.96, "naive": 44.96}  # as printed, each is five points off
+    ours = {"aux": 55.04, "sparse": 54.96, "naive": 44.96}  # as printed, each differs by five points
     cells = [Cell(facts={"n": 1, "method": name}, paper=50.0, ours=value, chance=1.0) for name, value in ours.items()]
     show_tables([Table(item="table1a", preset=None, down=("n",), cells=cells)], "text")
     shown = re.findall(r"\x1b\[(\d+)m *([+−]5\.0) *\x1b", capsys.readouterr().out)
@@ -194,7 +194,7 @@ def test_a_figure_is_drawn_where_it_is_asked_for(cli: Cli) -> None:
     assert [drawn["figure"] for drawn in json.loads(out)] == ["made/redbox.svg"]
     assert Path("made/redbox.svg").read_bytes().startswith(b"<?xml")
     _, out, _ = cli("figure", "redbox", "--preset", "best+clip=1")
-    assert out == "drawn: redbox-best+clip=1.png\n"  # not over what another preset drew
+    assert out == "drawn: redbox-best+clip=1.png\n"  # does not overwrite another preset's figure
     _, out, _ = cli("figure", "redbox", "--preset", "both+clip=1", "--force")
     assert out == "drawn: redbox-paper+clip=1.png\ndrawn: redbox-best+clip=1.png\n"
     _, out, _ = cli("figure", "redbox", "--out", "both.svg", "--preset", "both", "--json")
@@ -234,7 +234,7 @@ CELL = (
 
 @pytest.fixture
 def small_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The paper's preset with a model that trains in a blink."""
+    """Make the paper's preset use a model that trains in a fraction of a second."""
     paper = presets.PRESETS["paper"]
     monkeypatch.setitem(presets.PRESETS, "paper", lambda given: paper(given) | SMALL)
 
@@ -303,7 +303,7 @@ def test_curves_are_run_and_drawn(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
     stored = results.read()
     assert len(stored) == 3
     assert results.curves(stored, wants.wanted("paper", "aux", (8, 31), "token", 60).run)
-    assert not Path("curves.png").exists()  # it shows the paper's numbers of samples
+    assert not Path("curves.png").exists()  # the figure has only the paper's numbers of samples
     monkeypatch.setattr(reproduce, "_run", lambda *_: 0)
     for force in ([], ["--force"]):
         code, out, error = cli("reproduce", "curves", "--json", *force)
@@ -313,12 +313,12 @@ def test_curves_are_run_and_drawn(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
         assert all(Path(file).exists() for _, file in drawn)
     Path("curves-best.png").unlink()
     Path("curves-paper.png").write_text("mine")
-    code, out, error = cli("reproduce", "curves", "--json")  # what trained before a stop has drawn already
+    code, out, error = cli("reproduce", "curves", "--json")  # as after a stop, which leaves figures already drawn
     assert code == 0, error
     assert [each["figure"] for each in json.loads(out)] == ["curves-best.png"]
     assert "kept: curves-paper.png, which was there" in error
     assert Path("curves-paper.png").read_text() == "mine"
-    assert cli("reproduce", "curves", "--dry-run")[0] == 0  # which draws nothing
+    assert cli("reproduce", "curves", "--dry-run")[0] == 0  # draws nothing
     assert json.loads(cli("reproduce", "curves", "--preset", "stated", "--format", "json")[1])[0]["preset"] == "stated"
 
 
@@ -442,7 +442,7 @@ def test_the_command_for_what_is_missing_has_all_that_was_asked(cli: Cli) -> Non
     _, _, error = cli("table", "table3", *asked)
     assert error == f"None of these has been run: auxmod reproduce table3 {' '.join(asked)} does it.\n"
     _, _, error = cli("table", "table3", "--preset", "paper")
-    assert "--samples 100K,1M" in error  # which it shows
+    assert "--samples 100K,1M" in error  # the numbers that the table shows
 
 
 def test_a_number_named_twice_is_meant_once(cli: Cli) -> None:

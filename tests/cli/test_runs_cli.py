@@ -1,9 +1,10 @@
-"""`auxmod runs`: what is in a store, listed, shown, compared; and removed only where it is a run."""
+"""Tests of `auxmod runs`: it lists, shows and compares what is in a store, and removes runs but nothing else."""
 
 import fcntl
 import io
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ CURVE = [{"step": step, "loss": 1 / step, "accuracy": step / 100} for step in (1
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two runs, one of them done; a results file of four cells, one of them failed; and what is neither."""
+    """Two runs, one of them done; a results file of four cells, one of them failed; and two files that are neither."""
     monkeypatch.chdir(tmp_path)
     done = Run.create(Path("runs/demo/aux"), tiny(k=5, r=0.4))
     for point in CURVE:
@@ -118,16 +119,16 @@ def test_cells_that_were_saved_and_not_finished_are_told(capsys: pytest.CaptureF
     made_up.save_account(claim.state, sealed(account))
     told = "runs/sweep.jsonl: 2 more, saved at step 1,200: the command that began them goes on from there.\n"
     assert main(["runs", "list", "runs/sweep.jsonl"]) == 0
-    assert told not in capsys.readouterr().err  # they are in training
+    assert told not in capsys.readouterr().err  # these cells are in training
     with open(results, "rb") as file:
         claim.release()
-        fcntl.flock(file, fcntl.LOCK_EX)  # who holds the file may be about to claim them
+        fcntl.flock(file, fcntl.LOCK_EX)  # the process that holds the file may be about to claim them
         assert main(["runs", "list"]) == 0
         assert told not in capsys.readouterr().err
     for more in ([], ["--json"]):
         assert main(["runs", "list", *more]) == 0
         assert told in capsys.readouterr().err
-    Path("runs/demo/aux.d").mkdir()  # beside a run, which is no results file
+    Path("runs/demo/aux.d").mkdir()  # beside a run, not beside a results file
     for wrong in (account | {"step": "x"}, account | {"gone": None}, sealed(account) | {"step": 7}, {"members": []}):
         made_up.save_account(claim.state, wrong)
         assert main(["runs", "list"]) == 0
@@ -175,7 +176,7 @@ def test_curves_are_compared_on_one_plot(store: Path, capsys: pytest.CaptureFixt
     told = json.loads(capsys.readouterr().out)
     assert [row["label"] for row in told] == ["k=6", "k=4", "k=3"]
     assert main(["runs", "compare", "demo/aux", "runs/demo/aux", names[0], "runs/../runs/demo/aux", "--json"]) == 0
-    assert [row["k"] for row in json.loads(capsys.readouterr().out)] == [5, 3]  # each once, however it is named
+    assert [row["k"] for row in json.loads(capsys.readouterr().out)] == [5, 3]  # each run once, however it is named
     assert main(["runs", "compare", *names, "--out", "plot.svg"]) == 2
     assert "exists already" in capsys.readouterr().err
     assert main(["runs", "compare", *names, "--out", "plot.PNG"]) == 0
@@ -199,7 +200,7 @@ def test_what_tells_runs_apart_is_their_label() -> None:
     ]
     assert catalogue.labels(entries)[0] == "method=naive moduli=1 weights=1 draw=expected lr=0.001"
     assert catalogue.labels(entries[1:]) == ["lr=0.001", "lr=0.5"]
-    auto = catalogue.Entry(Path("a.jsonl"), result_row(tiny(method="auto"), {}, {}))  # more than a legend holds
+    auto = catalogue.Entry(Path("a.jsonl"), result_row(tiny(method="auto"), {}, {}))  # differs in many settings
     assert catalogue.labels([entries[0], auto]) == ["method=naive", "method=auto"]
     assert catalogue.labels([entries[0]]) == [tiny(method="naive").hash]
 
@@ -227,6 +228,15 @@ def test_a_run_in_training_is_not_removed_and_one_named_twice_is_removed_once(
     assert Path("runs/begun/config.json").exists()
     assert main(["runs", "rm", "runs/../runs/begun", "runs/begun", "runs/begun/", "--yes"]) == 0
     assert capsys.readouterr().out == "deleted: runs/begun\n"
+
+
+def test_a_kept_model_named_beside_its_run_goes_with_it(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = Path("runs/begun/steps/10")
+    kept.mkdir(parents=True)
+    shutil.copy("runs/begun/config.json", kept)
+    assert main(["runs", "rm", "runs/begun", str(kept), "--yes"]) == 0
+    assert capsys.readouterr().out == "deleted: runs/begun\n"
+    assert not Path("runs/begun").exists()
 
 
 @pytest.mark.parametrize("answer", ["y", "n", ""])
@@ -309,7 +319,7 @@ def test_wrong_use_is_a_sentence_and_removes_nothing(
 
 @pytest.mark.usefixtures("store")
 def test_a_run_that_is_in_two_results_files_is_one(capsys: pytest.CaptureFixture[str]) -> None:
-    """Its figures count, whichever file comes last."""
+    """Its figures count, not its failure, whichever file comes last."""
     one = tiny(k=4, r=0.1)
     Results(Path("runs/z.jsonl")).append([result_row(one, None, {}, failed="It diverged.")])
     Results(Path("runs/again.jsonl")).append([result_row(one, {"match": 0.4, "chance": 1 / 7}, {}, curve=CURVE)])
@@ -334,12 +344,12 @@ def test_what_has_no_figure_is_left_out_by_every_condition_on_it(capsys: pytest.
     assert {row["state"] for row in listed(capsys, "--where", "match=none")} == {"failed", "unfinished"}
 
 
-# -- a large q, and what was swept --------------------------------------------------------------------------
+# -- a large q, and swept settings --------------------------------------------------------------------------
 
 
 @pytest.fixture
 def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Three cells of a q so large that few answers are exact, one of another learning rate; their curves say near."""
+    """Three cells, one with another learning rate; q is so large that few answers are exact, so curves have `near`."""
     monkeypatch.chdir(tmp_path)
     rows = []
     for seed, lr, near in ((0, 1e-3, 0.9), (1, 1e-3, 0.8), (0, 2e-3, 0.3)):
@@ -380,7 +390,7 @@ def test_curves_of_a_large_q_are_of_near_answers(capsys: pytest.CaptureFixture[s
     assert {point[1] for run in json.loads(capsys.readouterr().out) for point in run["curve"]} == {0.9, 0.8, 0.3}
     Results(Path("runs/old.jsonl")).append(
         [made_up.row(tiny(q=974269, method="naive", seed=7))]
-    )  # before near was noted
+    )  # stored before there was `near`
     assert main(["runs", "compare", "--where", "n=4"]) == 0
     assert "Held-out match accuracy" in capsys.readouterr().out
 

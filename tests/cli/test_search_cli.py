@@ -1,4 +1,4 @@
-"""`auxmod search`: what it prints, draws and leaves; bad input is one sentence and leaves nothing."""
+"""Tests of `auxmod search`: what it prints, draws and writes; bad input gives one sentence and leaves no files."""
 
 import json
 import os
@@ -50,7 +50,7 @@ def test_it_searches_shows_draws_and_is_done_when_asked_again(
     assert said.err == ""  # nothing was left to train
     assert found["best"]["validation"] == max(row["validation"] for row in rows)
     assert found["storage"] == "sqlite:///runs/search.db"
-    again = flags("--epochs", "1", *choice[1].split())  # every digit of it
+    again = flags("--epochs", "1", *choice[1].split())  # with every digit printed
     assert main(["train", *again, "--out", "again", "--quiet"]) == 0
     assert Run(Path("again")).config.hash == found["best"]["hash"]
     assert set(found["importances"]) == {"k", "r"}

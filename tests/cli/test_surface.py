@@ -1,6 +1,6 @@
-"""The command line's whole surface, frozen: every command, flag, type, default and choice.
+"""Tests that the command line matches surface.json (commands, flags, types, defaults, choices), and that help is quick.
 
-Where a change is meant, write the new surface with `python tests/cli/test_surface.py` and review its diff.
+If a change is meant, write the new surface with `python tests/cli/test_surface.py` and review its diff.
 """
 
 import json
@@ -22,14 +22,14 @@ FROZEN = Path(__file__).with_name("surface.json")
 
 
 def surface() -> dict[str, list[str]]:
-    """What the application says of itself: a line for each flag of each command."""
+    """Every command of the application, with a line for each of its flags."""
     return {
         name: sorted(line(a) for a in each.assemble_argument_collection() if a.show) for name, each in commands(app)
     }
 
 
 def commands(within: App, prefix: str = "") -> Iterator[tuple[str, App]]:
-    """Every command by its words, those of commands too."""
+    """Yield every command with its full name, subcommands such as `runs list` included."""
     for name in sorted(name for name in within.resolved_commands() if not name.startswith("-")):
         found = within[name]
         if found.default_command is None:
@@ -46,7 +46,7 @@ def line(argument: Any) -> str:
 
 
 def kind(hint: Any) -> str:
-    """int, str, …, or the choices."""
+    """A type hint as text: int, str, …, or the choices."""
     parts = [part for part in get_args(hint) if part is not type(None)]
     if parts and all(isinstance(part, str) for part in parts):
         return "|".join(parts)
@@ -70,10 +70,16 @@ def test_every_setting_is_a_flag_with_help_an_environment_variable_and_a_true_de
             assert argument.parameter.env_var == (f"AUXMOD_{field.name.upper()}",)
             if group != "method":
                 shown, _, ours = str(argument.parameter.show_default).partition("; auto: ")
-                assert shown == (str(field.default) or "False")  # nothing is shown for nothing
+                assert shown == (str(field.default) or "False")  # an empty default is not shown
                 assert ours.removesuffix(" or more, with adamw 0.0004") == str(AUTO.get(field.name, ""))
     for name, own in (("k", build().method.k), ("r", build().method.r)):
         assert flags[f"--{name}"].parameter.show_default == f"{own:g}, or as the preset has it"
+
+
+def test_help_flows_and_leaves_what_arguments_are_to_the_panels() -> None:
+    for name, command in commands(app):
+        paragraphs = command.help.split("\n\n")
+        assert not [each for each in paragraphs if "\n" in each or "---" in each], name
 
 
 # -- help is quick --------------------------------------------------------------------------------------------
@@ -95,7 +101,7 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
 
 
 def test_help_takes_under_half_a_second() -> None:
-    """Of a processor's time, the best of several: others may be using this machine."""
+    """CPU time, the best of up to ten tries, since other programs may be using the machine."""
     best = 10.0
     for _ in range(10):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,4 +1,4 @@
-"""`auxmod sweep` and `auxmod grid`: real processes, killed and side by side; bad input loses nothing."""
+"""Tests of `auxmod sweep` and `auxmod grid`, also as processes, killed or side by side; bad input loses nothing."""
 
 import io
 import json
@@ -26,13 +26,13 @@ LONG = {"n": "2", "epochs": "10", "width": "8,16,24", "k": "3:4", "r": "0.2,0.4"
 
 
 def flags(**settings: str) -> list[str]:
-    """The tiny run on the command line, some settings of it given otherwise."""
+    """The tiny run's settings as flags, with these settings in place of its own."""
     said = {name: str(value) for name, value in SETTINGS.items()} | settings
     return [part for name, value in said.items() for part in (f"--{name.replace('_', '-')}", value)]
 
 
 def by_hash(results: Path) -> dict[str, dict[str, Any]]:
-    """What a results file says of each run, but for on what and when it was made; each line once."""
+    """A results file's rows by hash, without their provenance; fails if a run is there twice."""
     rows = read_results(results)
     assert len(rows) == len(results.read_text().splitlines())
     return {row["hash"]: {name: value for name, value in row.items() if name != "provenance"} for row in rows}
@@ -81,7 +81,7 @@ def test_models_are_kept_where_that_is_asked_and_can_be_measured(
     assert json.loads(said(*command, "--keep-every", "10", "--dry-run", "--json"))["left"] == 2
     assert f"each under its hash: {models}" in said(*command, "--keep-every", "10")
     first, second = (row["hash"] for row in read_results(results))
-    assert lines(results) == 4  # trained once more, for their models
+    assert lines(results) == 4  # both were trained once more, for their models
     assert sorted(os.listdir(models)) == sorted([first, second])
     assert sorted(os.listdir(models / first / "steps")) == ["10", "20", "30"]
     assert json.loads(said("eval", str(models / first), "--samples", "200", "--json"))["samples"] == 200
@@ -115,7 +115,7 @@ def test_two_processes_share_the_work_and_lose_and_double_nothing(
     said = [process.communicate(timeout=120) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], said
     done = [int(count) for _, error in said for count in re.findall(r"^(\d+) cells done, 0 failed", error, re.M)]
-    assert done == [8, 8, 8]  # each ensemble was trained by one of them
+    assert done == [8, 8, 8]  # each ensemble was trained by one process only
     assert all("24 of 24 cells are done" in out for out, _ in said)
     assert by_hash(results) == undisturbed
     assert os.listdir(tmp_path) == ["r.jsonl"]
@@ -304,7 +304,7 @@ WRONG = [
     ("grid", ["--then-samples", "80", "--out", "."], "exists already"),
     ("grid", ["--then-samples", "80", "--out", "empty.toml/longer"], "but 'empty.toml' is a file: choose another"),
     ("grid", ["--method", "naive"], "A grid is of K and r, which --method aux has, and"),
-    ("grid", ["--moduli", "1,2"], "--k and --r belong to --method aux, not to 'custom'"),
+    ("grid", ["--moduli", "1,2"], "A grid is of K and r, which give the moduli and their weights: leave out --moduli."),
 ]
 
 
@@ -368,7 +368,7 @@ def test_the_grid_chooses_shows_and_hands_on(
     assert longer["method"]["moduli"] == [1, told["best"]["k"]]
     assert longer["method"]["weights"][1] == told["best"]["r"]
     assert len(read_results(Path("runs/sweep.jsonl"))) == 8
-    assert main(command) == 0  # all of it is there already
+    assert main(command) == 0  # nothing is left to train
     page = capsys.readouterr().out
     assert f"--k {told['best']['k']} --r {told['best']['r']:g}" in page
     assert "ρ 1.30" in page

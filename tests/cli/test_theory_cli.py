@@ -1,4 +1,4 @@
-"""`auxmod theory`: the page, the JSON, the figures, the findings, and bad input."""
+"""Tests of `auxmod theory`: the page, the JSON, the figures, the findings about the paper, and bad input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wrong use: one clear sentence on stderr, exit code 2, and nothing written, overwritten or lost."""
+"""Tests of wrong use: one clear sentence on stderr, exit code 2, and nothing written, overwritten or lost."""
 
 import io
 import json
@@ -29,7 +29,7 @@ def snapshot(directory: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained: Path) -> Path:
-    """A working directory with a finished run, an unfinished one, things that are no runs, and files of all kinds."""
+    """A working directory with runs (finished, unfinished, foreign, damaged), a saved model, and other files."""
     monkeypatch.chdir(tmp_path)
     for name in ("done", "unfinished", "foreign", "damaged"):
         Path(name).mkdir()
@@ -219,7 +219,7 @@ def test_data_that_changed_since_is_noticed(place: Path, capsys: pytest.CaptureF
 def test_a_loss_that_becomes_nan_fails_with_the_step_and_keeps_the_checkpoint(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """--lr 1e30 after a slow start: the first steps are harmless, and saved."""
+    """With --lr 1e30 the first step's loss is still finite, and that step is saved; the second step's loss is not."""
     assert main(train("--lr", "1e30", "--epochs", "30", "--warmup", "0.9", "--checkpoint-every", "1")) == 1
     error = capsys.readouterr().err
     assert "The loss stopped being finite at step " in error

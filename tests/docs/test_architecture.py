@@ -1,4 +1,4 @@
-"""What docs/architecture.md says of modules, where it can be checked."""
+"""Test that the modules that docs/architecture.md marks "(no torch)" import no torch."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def without_torch() -> list[str]:
-    """The modules that the page marks "(no torch)"; a marked directory is one."""
+    """The modules that the page marks "(no torch)"; a marked directory counts as one."""
     (tree,) = re.findall(r"^src/auxmod/$(.*?)^```$", (ROOT / "docs/architecture.md").read_text(), re.M | re.S)
     package, found = "", []
     for line in tree.splitlines():

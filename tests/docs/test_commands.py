@@ -1,4 +1,4 @@
-"""No page names a command that does not exist, and what the guide and the README tell one to type works."""
+"""Tests that every command that a page names exists, and that the commands of the guide and the README work."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ TINY |= {"test_samples": 500}
 
 
 class Block(NamedTuple):
-    """A fenced block: what follows the fence (`shell`, `shell unrun`, `python`, …), and its lines."""
+    """A fenced block: the words after the fence (`shell`, `shell unrun`, `python`, …), and its text."""
 
     kind: str
     text: str
 
     @property
     def commands(self) -> list[list[str]]:
-        """The lines of a shell block as words, comments gone."""
+        """The lines of a shell block as words, without comments and empty lines."""
         lines = (shlex.split(line, comments=True) for line in self.text.splitlines())
         return [words for words in lines if words]
 
@@ -41,7 +41,7 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def named(page: Path) -> Iterator[list[str]]:
-    """Every command on a page: lines of its shell blocks, and what stands between backticks in its text."""
+    """Every command on a page: the lines of its shell blocks, and the commands between backticks in its text."""
     for block in blocks(page):
         yield from block.commands if block.kind.startswith("shell") else []
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
@@ -54,7 +54,7 @@ def test_every_command_that_a_page_names_exists(page: Path) -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     for program, *rest in named(page):
         if program == "auxmod":
-            with contextlib.suppress(MissingArgumentError):  # a command may be named without what it works on
+            with contextlib.suppress(MissingArgumentError):  # a page may name a command without its arguments
                 app.parse_args(rest, exit_on_error=False, print_error=False)
         elif program == "make":
             assert {word for word in rest if "=" not in word} <= targets, rest
@@ -97,7 +97,7 @@ def test_a_page_runs_from_top_to_bottom(
 
 
 def tiny(with_preset: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-    """What Python's `train` is asked for, in a small size; the environment does it for the commands."""
+    """Wrap `with_preset` so that every run is small: Python's `train` reads no environment variables."""
 
     def small(preset: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
         return with_preset(preset, given) | TINY

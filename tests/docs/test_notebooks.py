@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom, and are kept without what they printed."""
+"""Tests that the notebooks run from top to bottom, and are kept without outputs."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`make docs` builds without a warning, its links lead somewhere, and reading it needs no network."""
+"""Tests that `make docs` builds without a warning, that its links work, and that reading it needs no network."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Links(HTMLParser):
-    """What a page links to, what it loads, and the anchors it has."""
+    """A page's links, the files that it loads, and its anchors."""
 
     def __init__(self, page: Path) -> None:
         super().__init__()

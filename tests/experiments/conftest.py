@@ -1,4 +1,4 @@
-"""What the tests of halving, and of what is built on it, share."""
+"""Fixture for the tests of halving and of what is built on it."""
 
 import pytest
 
@@ -8,6 +8,6 @@ from auxmod.learning import engine
 
 @pytest.fixture
 def quick_halving(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So short a run measures its accuracy at every step: on fewer inputs, here, where any difference counts."""
+    """Measure accuracy on few inputs, since so short a run does so at every step, and let any difference count."""
     monkeypatch.setattr(engine, "VALIDATION_SAMPLES", 50)
     monkeypatch.setattr(halving, "NOISE", 0.0)

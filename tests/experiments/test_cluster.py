@@ -1,4 +1,4 @@
-"""A sweep on a real Ray cluster of two nodes, on loopback: one is killed during it, and nothing is lost or doubled."""
+"""Tests of `sweep --cluster`: on a real Ray cluster, one of whose two nodes is killed, and with stand-ins for Ray."""
 
 import contextlib
 import importlib.util
@@ -32,11 +32,11 @@ from tiny import flags, tiny
 
 needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed: auxmod[cluster]")
 LONG = flags("--n", "2", "--epochs", "40", "--width", "8,12,16,20", "--k", "3:4", "--seed", "0:2")
-"""24 cells in four ensembles, none of them larger than a half of all: as a sweep without a cluster packs them too."""
+"""24 cells in four ensembles, each below the half that two workers may take, so a sweep without them packs alike."""
 
 
 def by_hash(results: Path) -> dict[str, dict[str, Any]]:
-    """What a results file says of each run, but for on what and when it was made; each line once."""
+    """A results file's rows by hash, without their provenance; fails if a run is there twice."""
     rows = read_results(results)
     assert len(rows) == len(results.read_text().splitlines())
     return {row["hash"]: {name: value for name, value in row.items() if name != "provenance"} for row in rows}
@@ -54,7 +54,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str,
 
 
 class Node:
-    """A `ray start` with all that comes of it: a session of its own, ended by its number and nothing else."""
+    """A `ray start` and every process that it starts, in a session of their own; `kill` ends only that session."""
 
     def __init__(self, environment: Mapping[str, str], *arguments: str) -> None:
         own = ["--num-cpus=1", "--object-store-memory=80000000", "--min-worker-port=0", "--max-worker-port=0"]
@@ -64,7 +64,7 @@ class Node:
         )
 
     def processes(self) -> dict[int, str]:
-        """The session's processes that live, and what they call themselves."""
+        """The living processes of the session: their command lines, by process id."""
         found = {}
         for path in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -111,7 +111,7 @@ def open_port(host: str, port: int) -> bool:
 
 @pytest.fixture(scope="module")
 def environment() -> dict[str, str]:
-    """A token for this cluster alone, so that nobody else's is asked for; a lost node is noticed soon."""
+    """Environment variables: a token of its own for this cluster, and health checks that soon notice a lost node."""
     health = {"period_ms": "500", "initial_delay_ms": "0", "timeout_ms": "3000", "failure_threshold": "4"}
     own = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16), "RAY_USAGE_STATS_ENABLED": "0"}
     return dict(os.environ) | own | {f"RAY_health_check_{name}": value for name, value in health.items()}
@@ -169,7 +169,7 @@ def test_a_node_is_killed_during_the_sweep_and_nothing_is_lost(
 
 @contextlib.contextmanager
 def deaf() -> Iterator[int]:
-    """A port that takes connections and says nothing."""
+    """Yield a port that accepts connections and sends nothing."""
     with socket.socket() as made:
         made.bind(("127.0.0.1", 0))
         made.listen()
@@ -246,7 +246,7 @@ def test_a_gpu_is_waited_for_only_where_one_may_come(tmp_path: Path, monkeypatch
 def test_what_a_worker_saved_of_an_ensemble_in_halves_is_gone_on_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One half has ended, the other is saved, and the process that handed them out is another."""
+    """One half has finished and the other is saved; then another process hands them out."""
     cells, shared = [tiny(seed=seed) for seed in range(6)], tmp_path / "shared"
     shared.mkdir()
     whole = "0123456789abcdef"
@@ -275,7 +275,7 @@ def test_what_a_worker_saved_of_an_ensemble_in_halves_is_gone_on_with(
         {cell.hash for cell in cells[:4]},
         {cell.hash for cell in cells[4:]},
     ]
-    assert [step > 0 for step in steps] == [True, False]  # what had ended is not trained again
+    assert [step > 0 for step in steps] == [True, False]  # the finished half is not trained again
     while desk.claimed:
         desk.collect()
     assert by_hash(tmp_path / "r.jsonl").keys() == {cell.hash for cell in cells}
@@ -296,7 +296,7 @@ def test_a_worker_short_of_memory_for_what_was_saved_keeps_it(tmp_path: Path) ->
     with pytest.raises(UserError, match="3 cells do not fit"):
         Desk(ray, queue, tmp_path)._lost(claim, error)  # type: ignore[arg-type]
     (row,) = Desk(ray, queue, None)._lost(claim, error)  # type: ignore[arg-type]
-    assert row["failed"] == "3 cells do not fit."  # what it had saved was its own, and is gone with it
+    assert row["failed"] == "3 cells do not fit."  # without shared storage, its saved state is lost with the worker
 
 
 def test_waiting_for_a_worker_can_be_stopped() -> None:

@@ -1,4 +1,4 @@
-"""Ways to choose K and r: compared at equal cost, and gone on with."""
+"""Tests of `compare`: ways to choose K and r are compared at equal cost, and what was compared is not run again."""
 
 from pathlib import Path
 from typing import Any
@@ -30,13 +30,13 @@ def test_ways_to_choose_are_compared_at_equal_cost(tmp_path: Path) -> None:
     fixed = [finals[resolved({**GIVEN, "n": 4, "q": 7, **FIXED, "seed": seed}, None).hash] for seed in (1, 2)]
     for figure, shares in (("match", [s["match"] for s in fixed]), ("near", [s["tau"]["0.005"] for s in fixed])):
         assert rows[4][figure] == pytest.approx(sum(shares) / 2)
-    assert set(rows[2]["choice"]) == set(DEFAULT) - {"lr"}  # which is given
+    assert set(rows[2]["choice"]) == set(DEFAULT) - {"lr"}  # `lr` is given
     before = (tmp_path / "compare.jsonl").read_bytes()
     assert compare([(4, 7)], GIVEN, tmp_path, CPU, **OPTIONS) == rows
     assert (tmp_path / "compare.jsonl").read_bytes() == before
     more = compare([(3, 5), (4, 7)], GIVEN, tmp_path, CPU, **OPTIONS, ways=("theory", "fixed"))
     assert [(row["n"], row["way"]) for row in more[:2]] == [(3, "theory"), (3, "fixed")]
-    assert more[2:] == rows[3:]  # what is not asked for is not returned
+    assert more[2:] == rows[3:]  # only the ways that are asked for are returned
 
 
 def test_where_nothing_can_be_chosen_a_sentence_says_so(tmp_path: Path) -> None:

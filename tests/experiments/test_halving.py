@@ -1,4 +1,4 @@
-"""Halving: members that lag leave without a trace."""
+"""Tests of halving: members that lag leave an ensemble, and the others learn what they would learn alone."""
 
 import contextlib
 import functools
@@ -42,7 +42,7 @@ def test_noise_is_two_standard_errors_on_the_inputs_that_are_used(monkeypatch: p
 
 
 def alone(config: RunConfig) -> tuple[list[float], dict[str, Any]]:
-    """A run's held-out accuracies and its scores, by itself."""
+    """A run's held-out accuracies and its scores when it is trained alone."""
     *curve, end = Ensemble([config], CPU).fit()
     assert isinstance(end, Finished)
     assert end.scores[0] is not None
@@ -50,14 +50,14 @@ def alone(config: RunConfig) -> tuple[list[float], dict[str, Any]]:
 
 
 def drop(monkeypatch: pytest.MonkeyPatch, *rounds: Sequence[int]) -> None:
-    """Let the members at these places be the ones that lag, at each rung in turn."""
+    """Let the members at these places lag: one sequence of places for each rung."""
     left = iter(rounds)
     monkeypatch.setattr(halving, "behind", lambda accuracy: [list(accuracy)[place] for place in next(left)])
 
 
 @pytest.mark.parametrize("embedding", ["angular", "token"])
 def test_whoever_stays_learns_what_it_learns_alone(monkeypatch: pytest.MonkeyPatch, embedding: str) -> None:
-    """For tokens the member of the largest K is pruned first, but rides on, since the heads are padded to its."""
+    """For tokens, the member with the largest K is pruned first but rides on, since heads are padded to its size."""
     configs = [tiny(k=k, seed=k, lr=1e-2, embedding=embedding) for k in (3, 4, 5, 6)]
     drop(monkeypatch, (1, 3), (0,))
     sizes: list[int] = []
@@ -84,8 +84,8 @@ def test_whoever_stays_learns_what_it_learns_alone(monkeypatch: pytest.MonkeyPat
 def test_whoever_has_the_most_tokens_or_the_most_classes_rides_on(
     monkeypatch: pytest.MonkeyPatch, readout: str
 ) -> None:
-    """Else the rows of those left are read from the wrong places, or are of another length."""
-    few, most, wide = (5, 3), (7, 2), (5, 4)  # q and K: with classes the last has more of them than the most tokens
+    """Otherwise the rows of the members left would be read from the wrong places, or have another length."""
+    few, most, wide = (5, 3), (7, 2), (5, 4)  # q and K: `wide` has the most classes, and `most` the most tokens
     made = {"embedding": "token", "readout": readout, "width": 8, "hidden": 8, "lr": 1e-2}
     configs = [tiny(q=q, k=k, **made) for q, k in (few, most, wide)]
     drop(monkeypatch, (1, 2))
@@ -114,7 +114,7 @@ def test_a_member_that_diverges_has_its_row_and_none_else_is_lost(monkeypatch: p
     drop(monkeypatch, (0,))
     *events, end = train_ensemble(configs, CPU, rungs=(0.5,))
     (rung,) = (event for event in events if isinstance(event, Rung))
-    assert list(rung.accuracy) == [configs[place].hash for place in (0, 2, 3)]  # it is not compared
+    assert list(rung.accuracy) == [configs[place].hash for place in (0, 2, 3)]  # the diverged member is not compared
     assert isinstance(end, Ended)
     assert [row["hash"] for row in end.rows] == [configs[place].hash for place in (1, 2, 3)]
     assert "stopped being finite" in end.rows[0]["failed"]
@@ -125,7 +125,7 @@ def test_a_member_that_diverges_has_its_row_and_none_else_is_lost(monkeypatch: p
 def test_stopped_anywhere_it_goes_on_from_there_to_the_same_rows(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, embedding: str
 ) -> None:
-    """Before, at, between and after the rungs, with a member that diverges and, for tokens, one that rides on."""
+    """Stops before, at, between and after the rungs, with a member that diverges and, for tokens, one that rides on."""
     configs = [tiny(k=k, seed=k, lr=1e30 if k == 4 else 1e-2, embedding=embedding) for k in (3, 4, 5, 6)]
     state = tmp_path / "0.safetensors"
     drop(monkeypatch, (2,), (0,))
@@ -154,7 +154,7 @@ def test_stopped_anywhere_it_goes_on_from_there_to_the_same_rows(
 
 
 def plain(row: dict[str, Any]) -> dict[str, Any]:
-    """A row without what differs from day to day."""
+    """A row with only the number of members from its provenance, since the rest differs between trainings."""
     return {**row, "provenance": row["provenance"]["members"]}
 
 
@@ -194,5 +194,5 @@ def test_runs_are_compared_by_one_measure() -> None:
 
     assert choosing.held_out(rows(3329, ends[0], ends[0])) == ([0.5, 0.5], True)
     assert choosing.held_out(rows(433, ends[0], ends[0])) == ([0.25, 0.25], False)
-    assert choosing.held_out(rows(3329, *ends)) == ([0.25, 0.25], False)  # one did not note it
+    assert choosing.held_out(rows(3329, *ends)) == ([0.25, 0.25], False)  # the second has no near answers
     assert choosing.held_out([result_row(tiny(q=3329), {"match": 0.2}, {}, validation=0.25)]) == ([0.25], False)

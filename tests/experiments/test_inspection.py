@@ -1,4 +1,4 @@
-"""Looking into a model: answers with the shorter error, and a circle seen where there is one, never in noise."""
+"""Tests of looking into a model: errors go the shorter way round; a circle is seen where there is one, not in noise."""
 
 import numpy as np
 import pytest
@@ -22,13 +22,13 @@ def test_a_circle_is_found_in_its_order(q: int, frequency: int) -> None:
 
 
 def test_noise_has_no_circle() -> None:
-    """Although its strongest frequency was chosen from the same noise."""
+    """Even though the strongest frequency is chosen from the same noise."""
     random = np.random.default_rng(1)
     seen = [circle_of_table(random.normal(size=(97, 256))) for _ in range(5)]
     assert all(abs(each["order"]) < 0.5 for each in seen)
     assert all(abs(each["order"] - each["shuffled"][0]) < 4 * each["shuffled"][1] for each in seen)
     few = [circle_of_table(random.normal(size=(7, 16))) for _ in range(40)]
-    assert np.mean([each["order"] for each in few]) > 0.5  # of itself it says nothing
+    assert np.mean([each["order"] for each in few]) > 0.5  # so a high order proves nothing by itself
     assert np.mean([each["shuffled"][0] for each in few]) == pytest.approx(0.59, abs=0.05)
     assert all(max(each["shares"]) < 3 / 48 for each in seen)
     assert all(sum(each["shares"]) == pytest.approx(1) for each in seen)

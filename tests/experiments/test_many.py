@@ -1,4 +1,4 @@
-"""`auxmod.sweep`: every combination's figures and model, trained together; kept, and gone on with, where asked."""
+"""Tests of `auxmod.sweep`: combinations train together, each has figures and a model; with `results` it can resume."""
 
 import dataclasses
 import errno
@@ -26,7 +26,7 @@ X = [[0, 1, 2, 3], [6, 6, 6, 6]]
 
 
 def begun(events: list[object]) -> list[int]:
-    """How many members each ensemble had that was trained."""
+    """The number of members of each ensemble that was trained."""
     return [len(event.configs) for event in events if isinstance(event, Started)]
 
 
@@ -95,7 +95,7 @@ def test_the_same_call_goes_on_and_trains_nothing_twice(tmp_path: Path) -> None:
 
 
 def test_a_cell_that_has_figures_but_no_model_is_trained_for_it_and_has_the_models_figures(tmp_path: Path) -> None:
-    """As where its figures are another device's: those that come with a model are its own."""
+    """Its figures may come from another device, so a model that is trained later must bring its own."""
     place = tmp_path / "r.jsonl"
     (cell,) = auxmod.sweep(results=place, k=3, **AXES)
     assert cell.scores is not None
@@ -222,7 +222,7 @@ def test_a_model_that_a_sweep_keeps_is_not_written_over(tmp_path: Path) -> None:
 
 
 def test_stopped_in_the_middle_the_same_call_goes_on(tmp_path: Path) -> None:
-    """As where a notebook is interrupted, which keeps what was raised, and so all that it passed through."""
+    """As in an interrupted notebook, which keeps the exception, and so every frame that it passed through, alive."""
     place = tmp_path / "r.jsonl"
 
     def stop(event: object) -> None:

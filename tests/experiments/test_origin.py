@@ -1,4 +1,6 @@
-"""What a result says of where it came from."""
+"""Tests of provenance: what a result says about where it came from."""
+
+import shlex
 
 import pytest
 
@@ -10,6 +12,24 @@ def test_a_command_can_be_typed_again_and_names_no_directories(monkeypatch: pyte
     monkeypatch.setattr("sys.argv", ["auxmod", *typed, "--out", "runs/mine", "--shared", "/home/me/here//", "/"])
     command = "auxmod sweep --results=s.jsonl --config 'a b.toml' --moduli '1,2;1,3' --out runs/mine --shared here /"
     assert provenance(device="cpu", precision="fp32", seconds=0.5)["command"] == command
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [
+        ("/a/x.npz,/b/y.npz,z.npz", "x.npz,y.npz,z.npz"),
+        ("--data=/a/x.npz,/b/y.npz", "--data=x.npz,y.npz"),
+        ("sqlite:////home/me/s.db", "sqlite:///s.db"),
+        ("sqlite:///runs/s.db", "sqlite:///runs/s.db"),
+        ("mysql://me:secret@host/db", "mysql://me:***@host/db"),
+        ("postgresql://host/db?user=me&password=secret&port=1", "postgresql://host/db?user=me&password=***&port=1"),
+    ],
+)
+def test_a_command_keeps_neither_directories_nor_passwords(
+    monkeypatch: pytest.MonkeyPatch, typed: str, kept: str
+) -> None:
+    monkeypatch.setattr("sys.argv", ["auxmod", "search", typed])
+    assert provenance(device="cpu", precision="fp32", seconds=0.5)["command"] == shlex.join(["auxmod", "search", kept])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Presets: plain functions that fill what is not given."""
+"""Tests of presets: plain functions that fill in the settings that are not given."""
 
 import re
 from typing import Any
@@ -47,7 +47,7 @@ def test_what_the_paper_states_is_the_defaults_with_its_k_and_r() -> None:
             assert (run.method.k, run.method.r, run.method.draw) == (k, r, "sampled")
             assert run.training == RunConfig().training
             assert run.model == build(embedding=embedding).model
-    assert build(**with_preset("stated", {"n": 5, "q": 11})).method.k == 4  # where the paper chose nothing
+    assert build(**with_preset("stated", {"n": 5, "q": 11})).method.k == 4  # the paper chose nothing there
     assert len(PAPER_CHOICE["token"]) == 9
     assert len(PAPER_CHOICE["angular"]) == 19
     assert not OUR_CHOICE.keys() & PAPER_CHOICE["angular"].keys()
@@ -70,7 +70,7 @@ def test_the_papers_preset_is_what_it_states_but_for_this(given: dict[str, Any],
 
 
 def test_the_papers_preset_is_a_finalist_on_every_cell_of_table_1() -> None:
-    """What the preset says was searched for, and is not a choice of its own."""
+    """The preset's settings are among those that the search compared, not a choice made apart from it."""
     searched = set(cells("finalists", ["paper"]))
     for item in ("table1a", "table1b"):
         chosen = {w.run for w in RECIPES[item]("paper", (100_000,)) if w.variant in ("aux", "sparse")}
@@ -92,7 +92,7 @@ def test_a_presets_name_may_change_settings_of_it() -> None:
     ("name", "words"),
     [
         ("paper+colour=red", "--preset changes 'colour', but what its name may change is: readout, layers,"),
-        ("paper+k=5", "--preset changes 'k', but"),  # it would be of aux alone
+        ("paper+k=5", "--preset changes 'k', but"),  # K belongs only to aux
         ("paper+moduli=1,2", "--preset changes 'moduli', but"),
         ("paper+data=mine.npz", "--preset changes 'data', but"),
         ("paper+asks=16", "--preset changes 'asks', but"),

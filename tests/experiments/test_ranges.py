@@ -1,4 +1,4 @@
-"""Lists and ranges become cells: exactly, in a stable order, and a mistake in one is a sentence."""
+"""Tests that lists and ranges become cells, exactly and in a stable order, and that a mistake gives a sentence."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +17,7 @@ def test_of_several_methods_k_and_r_are_of_aux_alone() -> None:
     cells = expand_all([{"method": "naive,aux", "k": "4:5", "lr": "0.1,0.2"}])
     lone = [{"method": "naive", "lr": lr} for lr in (0.1, 0.2)]
     assert cells == lone + [{"method": "aux", "k": k, "lr": lr} for k in (4, 5) for lr in (0.1, 0.2)]
-    together = expand_all([{"seed": "0:1", "method": "naive,aux", "k": "4:5"}])  # in the order in which they are said
+    together = expand_all([{"seed": "0:1", "method": "naive,aux", "k": "4:5"}])  # in the order given
     assert [(cell["seed"], cell["method"], cell.get("k")) for cell in together] == [
         (seed, *cell) for seed in (0, 1) for cell in (("naive", None), ("aux", 4), ("aux", 5))
     ]
@@ -26,7 +26,7 @@ def test_of_several_methods_k_and_r_are_of_aux_alone() -> None:
     left_open = expand_all([{"method": [None, "aux", "naive"], "k": [4, 5]}])
     assert [cell.get("k") for cell in left_open] == [4, 5, 4, 5, None]
     many = {"method": "naive,sparse,auto,aux", "k": "2:51", "r": "0.01:0.5:0.01", "seed": "0:10"}
-    assert len(expand_all([many])) == 11 * (3 + 50 * 50)  # the product of all would be too many
+    assert len(expand_all([many])) == 11 * (3 + 50 * 50)  # the whole product would be too many
     apart = [{"method": "naive", "k": 4}, {"method": "aux", "k": 4}]  # as in the cells of a file
     assert expand_all(apart) == [{"method": "naive"}, {"method": "aux", "k": 4}]
     assert expand_all([{"method": "naive", "k": 4}]) == [{"method": "naive", "k": 4}], "to be refused"

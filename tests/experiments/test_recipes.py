@@ -1,4 +1,4 @@
-"""Recipes: which runs the tables and figures need, each once, the most telling first."""
+"""Tests of recipes: which runs the tables and figures need, each once, the most telling first."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from auxmod.settings import build
 @pytest.mark.parametrize(
     ("item", "count"),
     [
-        ("table1a", 9 * (4 * 3 + 2)),  # three seeds of four methods at 100K, one of two at 1M
+        ("table1a", 9 * (4 * 3 + 2)),  # four methods with three seeds at 100K, two with one at 1M
         ("table1b", 9 * (3 * 3 + 2)),  # aux draws `expected` there already
         ("table2", 16 * 2 * 2),
         ("table3", 18 * (24 + 1)),
@@ -22,7 +22,7 @@ from auxmod.settings import build
         ("grid", 18 * 81),
         ("redbox", 81),
         ("curves", 2 * 2 * (3 + 3 + 1)),
-        # some are in two lists
+        # some runs are in two lists
         ("finalists", 5 * 18 * 2 + 12 * 2 * 3 - 4 + 12 * 4 - 6 + 9 * 3 - 2 + 2 * 2 * 4 + 9 * 4 + 16 + 8 + 3 * 9 * 2),
         ("longer", (4 + 7) * 9 + (6 + 6) * 9),
         ("starts", 3 * 2 * 3 * 2 * 2),

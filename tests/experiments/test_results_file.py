@@ -1,4 +1,4 @@
-"""A results file: appended to by many, read while it grows, mended after a crash, refused where it is another's."""
+"""Tests of results files: many processes append, readers follow, torn lines are mended, foreign lines are refused."""
 
 import json
 import multiprocessing
@@ -47,7 +47,7 @@ def test_it_is_read_on_from_where_it_was_read_before(tmp_path: Path) -> None:
     made_up.append(path, row(0))
     assert book.refresh() == [row(0)]
     with open(path, "a") as file:
-        file.write(json.dumps(row(1))[:40])  # somebody is writing it just now
+        file.write(json.dumps(row(1))[:40])  # another process is writing it
         file.flush()
         assert book.refresh() == []
         file.write(json.dumps(row(1))[40:] + "\n")
@@ -65,7 +65,7 @@ def test_a_torn_last_line_is_taken_out_and_a_whole_one_kept(tmp_path: Path) -> N
         file.write('{"hash": "abc", "conf')
     made_up.append(path, row(1))
     assert read_results(path) == [row(0), row(1)]
-    path.write_text(path.read_text().rstrip("\n"))  # an editor that ends no last line
+    path.write_text(path.read_text().rstrip("\n"))  # some editors do not end the last line
     made_up.append(path, row(2))
     assert read_results(path) == [row(0), row(1), row(2)]
 
@@ -138,9 +138,9 @@ def test_a_claim_holds_as_long_as_its_process_lives(tmp_path: Path) -> None:
     assert ready.wait(60)
     assert claims.held(directory) == {"a", "b"}
     claims.announce(directory, {"a": {}})
-    claims.tidy(directory, ["z"])  # by another sweep into the same file, which has ended
+    claims.tidy(directory, ["z"])  # as another sweep into the same file does when it ends
     assert claims.planned(directory) == {"a": {}}
-    twice = claims.take(directory, ["a", "b"])  # harms not the other's
+    twice = claims.take(directory, ["a", "b"])  # does not harm the other process's claim
     assert claims.held(directory) == {"a", "b"}
     twice.release()
     assert claims.held(directory) == {"a", "b"}

@@ -1,4 +1,4 @@
-"""Run directories: made once, read back, never overwritten."""
+"""Tests of run directories: made once, read back, never overwritten."""
 
 import json
 import shutil
@@ -94,7 +94,7 @@ def test_a_row_names_its_run() -> None:
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_the_commit_says_whether_the_source_was_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a repository of its own: clean, changed elsewhere, changed here, and outside of any."""
+    """Outside of any repository, then in one of its own: clean, changed elsewhere, and changed in the source."""
     here = tmp_path / "src" / "auxmod" / "experiments" / "origin.py"
     here.parent.mkdir(parents=True)
     here.write_text("")

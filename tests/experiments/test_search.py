@@ -1,4 +1,4 @@
-"""A search: batches are ensembles, a killed one goes on to the same trials, and a budget is kept."""
+"""Tests of searches: batches are ensembles, a killed search resumes to the same trials, and a budget is kept."""
 
 import contextlib
 import fcntl
@@ -26,7 +26,7 @@ from auxmod.experiments.results_file import read_results
 from auxmod.experiments.search import run_search
 from auxmod.experiments.single import Interrupted
 from auxmod.experiments.space import Space, parse_space
-from auxmod.experiments.study import finished, hidden, opened, summary
+from auxmod.experiments.study import finished, opened, summary
 from tiny import SETTINGS, tiny
 
 CPU = torch.device("cpu")
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("quick_halving")
 
 
 def run(place: Path, space: Space, how: Plan, most: int | None = None, **options: Any) -> tuple[list[Any], Any]:
-    """Search, as far as ``most`` events, and until only others train; what happened, and what came out."""
+    """Search for at most ``most`` events, and until only other processes train; return the events and the summary."""
     with opened(f"sqlite:///{place}/s.db", "s", space) as study:
         running = run_search(study, space, place / "r.jsonl", CPU, how, **options)
         here = itertools.takewhile(lambda event: not getattr(event, "elsewhere", 0), running)
@@ -45,7 +45,7 @@ def run(place: Path, space: Space, how: Plan, most: int | None = None, **options
 
 
 def told(found: Any) -> list[Any]:
-    """What a study's trials came to, in whatever order they have been numbered."""
+    """The parameters and outcomes of a study's trials, in an order that does not depend on their numbers."""
     return sorted(
         (sorted(t["params"].items()), t["state"], t["validation"], t["hash"], t["cost"]) for t in found["trials"]
     )
@@ -53,7 +53,7 @@ def told(found: Any) -> list[Any]:
 
 @pytest.fixture
 def halves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of the members are pruned at every rung, though so short a training hardly tells them apart."""
+    """Prune half of the members at every rung, since so short a training hardly tells them apart."""
     monkeypatch.setattr(halving, "behind", lambda accuracy: sorted(accuracy)[: len(accuracy) // 2])
 
 
@@ -73,7 +73,7 @@ def test_a_batch_is_one_ensemble_and_shapes_split_it(tmp_path: Path) -> None:
     best = max(row["validation"] for row in read_results(tmp_path / "r.jsonl"))
     assert found["best"]["validation"] == best
     events, found = run(tmp_path, parse_space(GIVEN), Plan(trials=8, members=4))
-    assert not [e for e in events if isinstance(e, Started)]  # all of it is there
+    assert not [e for e in events if isinstance(e, Started)]  # nothing is left to train
     assert not (tmp_path / "r.jsonl.d").exists()
     (tmp_path / "split").mkdir()
     events, found = run(tmp_path / "split", parse_space(GIVEN | {"pooling": "mean,max"}), Plan(trials=6, members=6))
@@ -122,7 +122,7 @@ def test_a_run_pruned_from_an_ensemble_that_failed_has_not_failed(
 
 @pytest.mark.usefixtures("halves")
 def test_stopped_anywhere_it_goes_on_to_the_same_trials(tmp_path: Path) -> None:
-    """Batches of two shapes; the stops come inside an ensemble, between two, and before the first event."""
+    """Batches of two shapes; the stops come before the first ensemble, inside ensembles, and right after a rung."""
     space, how = parse_space(GIVEN | {"pooling": "mean,max"}), Plan(trials=9, members=3)
     for name in ("whole", "broken"):
         (tmp_path / name).mkdir()
@@ -215,7 +215,7 @@ def test_killed_after_a_rung_it_goes_on_from_what_was_saved_and_prunes_nobody_tw
 
 @pytest.mark.usefixtures("halves")
 def test_what_another_process_trains_is_not_gone_on_with_here(tmp_path: Path) -> None:
-    """Of a space of two runs, one process trains one, and the other asks for it too."""
+    """In a space of two runs, one process trains one of them, and the other process asks for both."""
     space = parse_space(GIVEN | {"k": "3,4", "r": "0.2", "lr": "1e-3"})
     one, both = (Plan(trials=8, members=members, rungs=()) for members in (1, 7))
     with pytest.raises(Interrupted):
@@ -233,7 +233,7 @@ def test_what_another_process_trains_is_not_gone_on_with_here(tmp_path: Path) ->
 
 @pytest.mark.parametrize("moment", ["r.jsonl.d/*.lock", "r.jsonl"])
 def test_killed_in_the_middle_it_goes_on_and_loses_and_doubles_nothing(tmp_path: Path, moment: str) -> None:
-    """Killed when its first trials have been asked for, and when they have been written down."""
+    """It is killed once its first trials are claimed, or once their results are in the file."""
     given = GIVEN | {"epochs": 8}
     flags = [part for n, v in given.items() for part in (f"--{n.replace('_', '-')}", str(v))]
     place = ["--storage", f"sqlite:///{tmp_path}/s.db", "--study", "s", "--results", str(tmp_path / "r.jsonl")]
@@ -326,7 +326,7 @@ def test_a_row_without_what_is_sought_is_trained_anew(tmp_path: Path) -> None:
 
 def test_values_that_do_not_go_together_and_runs_that_diverge_are_trials_too(tmp_path: Path) -> None:
     space = parse_space(GIVEN | {"heads": "1,2", "width": "8,9", "lr": "1e-3,1e30"})
-    with pytest.raises(UserError, match="does not divide"):  # the first combinations are tried before anything
+    with pytest.raises(UserError, match="does not divide"):  # the space is checked before anything is trained
         run(tmp_path, parse_space(GIVEN | {"heads": "2,1", "width": "8,9"}), Plan(trials=1))
     events, found = run(tmp_path, space, Plan(trials=12, members=6, seed=2))
     assert len(found["trials"]) == 12
@@ -360,7 +360,6 @@ def test_a_study_of_another_space_is_refused_and_a_bad_storage_named(tmp_path: P
         with pytest.raises(UserError, match=r"--storage .* cannot be opened") as error, opened(url, "s", Space({}, {})):
             pass
         assert "secret" not in str(error.value)
-    assert hidden("auxmod --storage mysql://me:secret@host/db") == "auxmod --storage mysql://me:***@host/db"
 
 
 @pytest.mark.parametrize("wrong", [{"trials": 0}, {"members": 0}, {"budget": 0.5}, {"seed": -1}, {"rungs": (1.5,)}])

@@ -1,4 +1,4 @@
-"""One run and its directory: stopped anywhere, it goes on to the same files; what goes wrong loses nothing."""
+"""Tests of a single run: stopped anywhere, it resumes to the same files; whatever goes wrong, nothing is lost."""
 
 import json
 import pickle
@@ -26,11 +26,11 @@ from tiny import SETTINGS, flags, tiny
 
 CPU = torch.device("cpu")
 SAME = ("model.safetensors", "state.safetensors", "result.json", "metrics.jsonl", "config.json")
-"""What must not depend on where a run was stopped."""
+"""The files that must not depend on where a run was stopped."""
 
 
 OWN = {name: value for name, value in SETTINGS.items() if name != "samples"}
-"""Settings to which data of one's own go."""
+"""Settings for runs on one's own data, which bring their number of samples."""
 
 
 def complete(run: Run, **options: Any) -> dict[str, bytes]:
@@ -112,7 +112,7 @@ def test_a_finished_run_leaves_all_its_files(tmp_path: Path, config: RunConfig) 
 
 
 def test_asked_to_stop_at_any_moment_it_stops_only_where_it_has_saved(tmp_path: Path, config: RunConfig) -> None:
-    """Ctrl-C comes between two looks at whether it was pressed."""
+    """Ctrl-C comes between two checks for it."""
     run, asked = Run.create(tmp_path / "run", config), iter((False,))
     with pytest.raises(Interrupted, match=r"Stopped at step 2 of 18\. To go on: auxmod train --resume --out /"):
         complete(run, checkpoint_every=100, stopping=lambda: next(asked, True))
@@ -151,7 +151,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_checkpoint(
     assert isinstance(first, Progress)
     assert first.step == 7
     assert (run.path / "state.safetensors").read_bytes() == kept
-    assert read_run(run.path).state == "unfinished"  # it goes on, and has not failed yet
+    assert read_run(run.path).state == "unfinished"  # since it resumes, it has not failed yet
 
 
 def _refuse(constant: str) -> None:
@@ -186,7 +186,7 @@ def test_the_same_inputs_from_a_file_train_the_same_model(
     files = complete(Run.create(tmp_path / "run", own))
     assert files["metrics.jsonl"] == uninterrupted["metrics.jsonl"]
     figures = [json.loads(f["result.json"]) for f in (files, uninterrupted)]
-    assert figures[0].pop("sum") != figures[1].pop("sum")  # which is of the run as well
+    assert figures[0].pop("sum") != figures[1].pop("sum")  # the checksum covers the run's hash too
     assert figures[0] == figures[1]
     header = len(files["model.safetensors"]) - len(uninterrupted["model.safetensors"])
     assert header == 0
@@ -243,12 +243,12 @@ def test_a_model_that_answers_no_numbers_says_so_and_what_is_not_kept_is_not_nam
     monkeypatch.setattr(Objective, "losses", lambda *given: honest(*given) * torch.nan)
     with pytest.raises(DivergedError, match=r"^The loss stopped being finite at step 1\. Try a smaller --lr"):
         auxmod.train(**SETTINGS)
-    assert str(pickle.loads(pickle.dumps(DivergedError("Why.")))) == "Why."  # as a pool of processes does
+    assert str(pickle.loads(pickle.dumps(DivergedError("Why.")))) == "Why."  # a pool of processes pickles exceptions
 
 
 @pytest.mark.parametrize("embedding", ["token", "angular"])
 def test_a_sound_model_may_be_asked_often(embedding: str) -> None:
-    """Of tokens the classes of K·q are masked then."""
+    """With tokens, the classes from q up to K·q are masked then."""
     model = auxmod.train(**SETTINGS, method="aux", embedding=embedding)
     assert 0 <= model.predict([1, 2, 3, 4], asks=3)[0] < 7
 

@@ -1,4 +1,4 @@
-"""Spaces to search, as text."""
+"""Tests of search spaces given as text."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A sweep: packed to fit, stopped anywhere and gone on with to the same file, shared by processes, failing by cells."""
+"""Tests of sweeps: packed to fit, stopped anywhere and resumed to the same file; a failure costs only its cells."""
 
 import itertools
 import os
@@ -35,7 +35,7 @@ CELLS = [tiny(width=w, k=k, r=r, seed=s) for w, k, r, s in itertools.product((8,
 
 
 def by_hash(results: Path) -> dict[str, dict[str, Any]]:
-    """What a results file says of each run, but for on what and when it was made; each line once."""
+    """A results file's rows by hash, without their provenance; fails if a run is there twice."""
     rows = read_results(results)
     assert len(rows) == len(results.read_text().splitlines())
     return {row["hash"]: {name: value for name, value in row.items() if name != "provenance"} for row in rows}
@@ -47,7 +47,7 @@ def finish(configs: list[RunConfig], results: Path, **options: Any) -> list[Even
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_validation() -> Iterator[None]:
-    """So short a run measures its accuracy at every step: on fewer inputs, here."""
+    """Measure accuracy on few inputs, since so short a run does so at every step."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "VALIDATION_SAMPLES", 50)
         yield
@@ -62,7 +62,7 @@ def undisturbed(quick_validation: None, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture
 def eager_saving(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Checkpoints as often as they are asked for, whatever share of the time they take."""
+    """Save as often as ``checkpoint_every`` says, whatever share of the time that takes."""
     monkeypatch.setattr(saving, "SAVING_SHARE", float("inf"))
 
 
@@ -138,7 +138,7 @@ def test_killed_after_any_events_it_goes_on_to_the_same_models(tmp_path: Path, m
         running = run_sweep(cells, results, CPU, checkpoint_every=5, **options)
         list(itertools.islice(running, events))
         running.close()  # nothing more is written: as good as a kill
-    if (models_of(results) / cells[0].hash).exists():  # but for what was being written
+    if (models_of(results) / cells[0].hash).exists():  # leave a half-written file too, as a kill may
         (models_of(results) / cells[0].hash / ".model.safetensors.0a1b2c3d").write_bytes(b"half")
     finish(cells, results, **options)
     made = files_below(models_of(results))
@@ -153,7 +153,7 @@ def test_models_are_kept_of_those_that_ended_and_are_no_runs_of_a_store(tmp_path
     assert os.listdir(models_of(results)) == [cells[0].hash]
     assert catalogue.places(tmp_path) == [results]
     assert catalogue.places(models_of(results)) == [models_of(results) / cells[0].hash]
-    own = tmp_path / "my.models"  # of no results file
+    own = tmp_path / "my.models"  # belongs to no results file
     for _ in train_run(create_run(own / "run", tiny(seed=2), CPU), CPU):
         pass
     assert catalogue.places(tmp_path) == [own / "run", results]
@@ -166,10 +166,10 @@ def test_a_sweep_that_ends_leaves_what_another_has_saved_on_the_way_to_its_model
     finish(CELLS[2:3], results, keep_models=True)
     running = run_sweep(CELLS[:2], results, CPU, checkpoint_every=5, keep_models=True)
     list(itertools.islice(running, 12))
-    finish(CELLS[3:4], results)  # while it is in training
+    finish(CELLS[3:4], results)  # while the other is in training
     assert list(directory_of(results).glob("*.safetensors"))
     running.close()
-    finish(CELLS[:5], results)  # when it was stopped
+    finish(CELLS[:5], results)  # after the other was stopped
     assert list(directory_of(results).glob("*.safetensors"))
     finish(CELLS[:2], results, keep_models=True)
     assert not directory_of(results).exists()
@@ -302,7 +302,7 @@ def test_only_what_is_missing_is_trained(tmp_path: Path, undisturbed: dict[str, 
 
 
 def test_a_sweep_costs_little_beyond_its_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tenth of a second an ensemble, and its checkpoints. The best of a few: others may be using this machine."""
+    """At most 0.1 s per ensemble, and 2 % of its training for checkpoints, in the best of up to four tries."""
     spent = 0.0
 
     class Timed(engine.Ensemble):

@@ -1,4 +1,4 @@
-"""Trackers: told what a run's curve and figures say, imported only when asked for."""
+"""Tests of trackers: they are given a run's curve and figures, and are imported only when asked for."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ from tiny import flags, tiny
 
 @pytest.fixture(params=["wandb", "trackio"])
 def told(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[str, list[tuple[Any, ...]]]:
-    """A tracker that only listens, and what it is told."""
+    """The name of a stand-in for a tracker, and the list of what it is told."""
     heard: list[tuple[Any, ...]] = []
     fake = SimpleNamespace(
         init=lambda project, name, config: heard.append(("init", project, name, config)),

@@ -1,4 +1,4 @@
-"""What a model computes on the way is what leads to its outputs."""
+"""Tests of `activations`: what it records leads to the model's outputs, and hooks can change it on the way."""
 
 import itertools
 from typing import Any
@@ -65,7 +65,7 @@ def test_one_row_is_a_row_and_a_wrong_one_is_refused() -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_what_is_put_in_place_goes_on(shape: dict[str, Any]) -> None:
-    """Each value of another input's run, put in, gives that input's answer where nothing goes around it."""
+    """Putting in a value from another input gives that input's answer, unless another path leads around the value."""
     model = made(**shape)
     ours, theirs = model.activations(X[:2]), model.activations(X[2:4])
     around = ("hook_q", "hook_k", "hook_v", "hook_z", "hook_pattern", "hook_attn_out", "hook_mlp_out", "mlp.hook_post")

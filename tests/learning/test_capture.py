@@ -1,4 +1,4 @@
-"""Capturing a step: what happens where it cannot be done. What happens where it can is in test_fused.py."""
+"""Tests of capturing a step where that is impossible or fails; test_fused.py tests captures on a GPU."""
 
 import re
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_a_capture_that_fails_warns_in_one_line_and_trains_eagerly_from_where_it
 
 
 def test_a_plain_step_is_captured_where_the_compiled_one_cannot_be(monkeypatch):
-    """A compiler's worker says first that it failed, and last why."""
+    """The error of a compiler's worker says first that it failed, and last why; the warning has both."""
     state = torch.full((), 5.0)
     compiled, plain = counting_step(state), counting_step(state)
 
@@ -85,7 +85,7 @@ def test_a_compiler_that_fails_does_not_stop_training(monkeypatch):
     model = Ensemble([build(n=4, q=7, width=16, hidden=32, heads=2, layers=1, samples=500)], torch.device("cpu"))
     model._draw_order(0)
     model._fast_begin = model._fast_end = model._fast_decide = broken
-    model._by_hand, model.memory.one_pass = broken, True  # neither of which there are kernels for
+    model._by_hand, model.memory.one_pass = broken, True  # there are no kernels here for either
     with pytest.warns(UserWarning, match="no working compiler"):
         replay = capture.captured(model.step, model._changing(), CUDA, model.eager_step)
     replay()

@@ -1,4 +1,4 @@
-"""Weights and state on disk: what is read is what was written, or a sentence."""
+"""Tests of weights and state on disk: what is read is what was written, or a sentence says why not."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def saved(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("embedding", ["token", "angular"])
 def test_a_member_is_saved_as_a_model_of_its_own(tmp_path: Path, embedding: str) -> None:
-    """Without the member axis, and without the rows of a shared head that are not its own."""
+    """The file has neither the member axis nor the rows of a shared head that are not the member's."""
     configs = [tiny(embedding=embedding, k=k, seed=k) for k in (2, 5)]
     ensemble = Ensemble(configs, CPU)
     for member, config in enumerate(configs):

@@ -1,4 +1,4 @@
-"""Counts of parameters, arithmetic and memory, against the model itself."""
+"""Tests of the counts of parameters, arithmetic and memory, compared with the model itself."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def test_arithmetic_is_what_torch_counts(embedding: str, pooling: str, optimiser
     with (
         FlopCounterMode(display=False) as counter,
         torch.nn.attention.sdpa_kernel(
-            torch.nn.attention.SDPBackend.MATH  # the counter knows no fused attention of a CPU
+            torch.nn.attention.SDPBackend.MATH  # the counter does not know a CPU's fused attention
         ),
     ):
         ensemble.step()

@@ -1,4 +1,4 @@
-"""A member of an ensemble learns what it learns alone; a run can stop after any event and go on as if it had not."""
+"""Tests that a member learns what it learns alone, and that a run stopped after any event resumes as if it had not."""
 
 import dataclasses
 from typing import Any
@@ -31,7 +31,7 @@ def weights(ensemble: Ensemble, member: int) -> dict[str, Tensor]:
 
 
 def assert_alike(together: dict[str, Tensor], alone: dict[str, Tensor]) -> None:
-    """Within 1e-6 of the parameter's size; a shared head may have rows that are not the member's."""
+    """Compare to within 1e-6 of the parameter's size, ignoring rows of a shared head that are not the member's."""
     for name, expected in alone.items():
         value = together[name][tuple(slice(size) for size in expected.shape)]
         error = (value - expected).abs().max() / expected.abs().max()
@@ -158,7 +158,7 @@ def test_padding_is_never_drawn() -> None:
 
 @pytest.fixture
 def few_logs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run of 40 steps is logged each fourth, and measured each tenth."""
+    """Log a run of 40 steps at every fourth step, and measure it at about every tenth."""
     monkeypatch.setattr(engine, "LOGS", 10)
     monkeypatch.setattr(engine, "EVALUATIONS", 4)
 
@@ -248,7 +248,7 @@ def test_half_precision_trains_on_a_cpu_too(precision: str) -> None:
 
 
 def test_a_small_problem_is_learned() -> None:
-    """The whole machine does what it is for: sums of two numbers mod 5."""
+    """All of it together learns: sums of two numbers mod 5."""
     config = tiny(n=2, q=5, k=2, r=0.5, draw="expected", samples=200, epochs=30, lr=2e-2, width=16, pooling="mean")
     _, events = trained(config, dtype=torch.float32)
     losses = [event.loss[0] for event in events[:-1]]
@@ -256,11 +256,11 @@ def test_a_small_problem_is_learned() -> None:
     assert events[-1].scores[0]["match"] > 0.95
 
 
-# -- stopping and going on ------------------------------------------------------------------------------------
+# -- stopping and resuming ------------------------------------------------------------------------------------
 
 
 def test_going_on_in_another_precision_scales_the_loss_as_that_one_does() -> None:
-    """A run saved on a CPU has no loss scale, and one in fp16 needs it."""
+    """A run saved on a CPU has no loss scale, and a run in fp16 needs one."""
     saved, other = (Ensemble([tiny()], CPU) for _ in range(2))
     start = other.state.start(other.memory.parameters, scaled=True)
     other.state.scale.copy_(start.scale)

@@ -1,4 +1,4 @@
-"""Measuring a model: the same questions for every model, whatever the chunks."""
+"""Tests of measuring a model: every model gets the same questions, whatever the chunks."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ CONFIGS = [tiny(q=7, k=2), tiny(q=31, k=3), tiny(q=7, k=4)]
 
 
 def perfect(x: Tensor) -> Tensor:
-    """The first pair is the answer's point, for every member."""
+    """Outputs whose first pair is the right answer's point, for every member."""
     q = torch.tensor([c.problem.q for c in CONFIGS])[:, None]
     point = labels.points(labels.residues(labels.sums(x), q), q)
     return torch.cat((point, torch.zeros_like(point)), -1)
@@ -91,7 +91,7 @@ def test_chunks_fit_what_is_free_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> No
     for free in (2**37, 2**34, 2**20):
         monkeypatch.setattr(evaluation, "free_bytes", lambda _, free=free: free)
         rows = at_once(wide, 16, 4, device=gpu) * 17
-        assert rows * (24 * 256 + 2 * 128) < max(free / 4, 2**28)  # what the trunk keeps of a row, in bytes
+        assert rows * (24 * 256 + 2 * 128) < max(free / 4, 2**28)  # the bytes that the trunk keeps of a row
 
 
 def test_a_chunk_that_does_not_fit_is_halved() -> None:

@@ -1,4 +1,4 @@
-"""The trunk by hand against the plain one. The kernels need a GPU; where there is none, these tests say so and skip."""
+"""Tests of the trunk by hand against the plain one. The kernels need a GPU; without one, tests that use them skip."""
 
 import gc
 import weakref
@@ -29,12 +29,12 @@ def test_the_plain_trunk_serves_on_a_cpu_and_for_what_the_kernels_do_not_do():
         for odd in (Model(activation="gelu"), Model(width=96, heads=3)):
             assert not fused.supported(odd, 16, CUDA, half)
         assert fused.supported(Model(), 200, CUDA, half)
-        assert not fused.supported(Model(dropout=0.1), 200, CUDA, half)  # whose attention is PyTorch's
+        assert not fused.supported(Model(dropout=0.1), 200, CUDA, half)  # such long sums have PyTorch's attention
         assert not fused.supported(Model(), 16, CUDA, torch.float32)
 
 
 def ensemble(monkeypatch, by_hand: bool, members: int = 2, **settings) -> Ensemble:
-    """An ensemble whose trunk is by hand, or compiled."""
+    """An ensemble on the GPU whose trunk is by hand, or the plain one."""
     common = {"n": 16, "q": 97, "k": 5, "r": 0.4, "samples": 2_000, "epochs": 20, "pooling": "mean"}
     with monkeypatch.context() as patch:
         if not by_hand:
@@ -51,7 +51,7 @@ def trunk_gradients(model: Ensemble, n: int) -> dict[str, torch.Tensor]:
     rate = model.encoder.model.dropout
     dropout = Dropout(rate, model.dropout_keys, torch.tensor(5, device=CUDA)) if rate else None
     make = torch.Generator(CUDA).manual_seed(7)
-    samples = 300 if model.encoder.model.reads_first else 37  # one position a sample is little to average over
+    samples = 300 if model.encoder.model.reads_first else 37  # one position per sample is little to average over
     x = torch.randn(len(model.configs), samples * n, 256, device=CUDA, generator=make).requires_grad_()
     named = {k: p for k, p in model.encoder.named_parameters() if k.startswith("blocks.")}
     if model._by_hand is not None:
@@ -96,7 +96,7 @@ def test_forward_and_every_gradient_are_as_close_to_fp32_as_the_plain_half_preci
     assert by_hand._by_hand is not None
     ours = trunk_gradients(by_hand, n)
     assert ours.keys() == exact.keys()
-    rounding = {"fp16": 1e-3, "bf16": 2e-3}[precision]  # of the gradient from above, which the plain trunk has in fp32
+    rounding = {"fp16": 1e-3, "bf16": 2e-3}[precision]  # of the output's gradient, which the plain trunk has in fp32
     for name, reference in exact.items():
         assert torch.isfinite(ours[name]).all(), name
         assert distance(ours[name], reference) < 1.3 * distance(plain[name], reference) + rounding, name
@@ -273,7 +273,7 @@ def test_where_there_is_no_kernel_a_compiled_step_is_captured(monkeypatch, recwa
 
 @gpu
 def test_a_replayed_step_keeps_its_ensemble_alive(monkeypatch):
-    """A graph itself holds addresses only."""
+    """The graph itself holds only addresses."""
     model = ensemble(monkeypatch, True)
     model._draw_order(0)
     replay, losses = captured(model.step, model._changing(), CUDA), model.loss_sum

@@ -53,7 +53,7 @@ def test_learning_is_what_it_was(name: str) -> None:
 
 
 def test_learning_depends_on_what_it_should() -> None:
-    """The curves can tell: another seed gives another one."""
+    """The curves do differ: another seed gives another curve."""
     run = build(**SMALL, **RUNS["aux, angular, cls"], seed=2, test_samples=50)
     first = next(Ensemble([run], torch.device("cpu"), dtype=torch.float64).fit())
     golden = json.loads(GOLDEN.read_text())["aux, angular, cls"]

@@ -1,4 +1,4 @@
-"""How an encoder starts: as PyTorch's own modules do, parameter by parameter, or N(0, σ²)."""
+"""Tests of how an encoder starts: as PyTorch's own modules do, parameter by parameter, or from N(0, σ²)."""
 
 import numpy as np
 import pytest

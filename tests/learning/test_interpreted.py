@@ -1,9 +1,9 @@
-"""The kernels without a GPU, in Triton's interpreter: in fp32 they are the plain functions to rounding.
+"""Tests of the kernels without a GPU, in Triton's interpreter: in fp32 they equal the plain functions up to rounding.
 
     TRITON_INTERPRET=1 pytest tests/learning/test_interpreted.py
 
 needs Triton (`pip install triton`, and for its interpreter a numpy before 2.4) and takes minutes; without the variable
-it skips. What it cannot show is how the kernels do in half precision and on the real thing: test_fused.py does.
+all tests skip. They cannot show how the kernels do in half precision and on a GPU: test_fused.py does.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""Attention over packed rows, against its definition."""
+"""Tests of attention over packed rows, against its definition."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""A run that does not fit is refused with what it needs."""
+"""Tests of memory: what is free, and that a run that does not fit is refused with what it needs."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The encoder is `torch.nn.TransformerEncoder`, member by member: outputs and gradients, with every switch."""
+"""Tests that each member of the encoder is `torch.nn.TransformerEncoder`: outputs and gradients, with every switch."""
 
 import re
 import shutil
@@ -38,7 +38,7 @@ def inputs(encoder: Encoder) -> Tensor:
 
 
 def twin_name(name: str) -> str:
-    """What `torch.nn` calls one of our parameters."""
+    """The name that `torch.nn` gives to one of our parameters."""
     attention = {"qkv.weight": "self_attn.in_proj_weight", "qkv.bias": "self_attn.in_proj_bias"}
     parts = {"out.": "self_attn.out_proj.", "up.": "linear1.", "down.": "linear2."}
     if name.startswith("norm."):
@@ -164,8 +164,8 @@ def test_dropout_is_a_function_of_member_step_and_site() -> None:
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
 def test_a_compiler_makes_no_index_of_a_dropout_s_draws() -> None:
-    """Triton has no room for one with the generator's constants in it: such a step was refused, and ran eagerly."""
-    from torch._inductor.utils import run_and_get_code  # seconds, which no other test here should wait
+    """Triton has no room for an index with the generator's constants: such a step was refused, and ran eagerly."""
+    from torch._inductor.utils import run_and_get_code  # takes seconds, which no other test here should wait
 
     keys, x = torch.tensor([3, -5]), torch.randn(2, 40, 16)
 

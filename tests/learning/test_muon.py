@@ -1,4 +1,4 @@
-"""Muon: steps are orthogonal matrices of a known size, member by member."""
+"""Tests of Muon: steps are orthogonal matrices of a known size, member by member."""
 
 import itertools
 import math
@@ -22,7 +22,7 @@ def test_the_polynomials_bring_singular_values_near_one() -> None:
 
 
 def with_singular_values(values: torch.Tensor, columns: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """A stack of matrices, and its singular vectors."""
+    """A stack of matrices with these singular values, and its singular vectors."""
     make = torch.Generator().manual_seed(0)
     random = torch.randn(3, len(values), columns, dtype=torch.float64, generator=make)
     left, _, right = torch.linalg.svd(random, full_matrices=False)
@@ -51,7 +51,7 @@ def test_stacks_of_one_short_side_do_not_touch_each_other() -> None:
 
 
 def test_momentum_that_fades_steps_less_and_less_and_stays_finite() -> None:
-    """Where a layer's units are all dead its momentum falls by a twentieth a step, past any number's end."""
+    """If all units of a layer are dead, its momentum falls by a twentieth per step, below the smallest float."""
     x = torch.randn(1, 64, 256, generator=torch.Generator().manual_seed(0))
     sizes = [muon.steps([x * 10.0**-power])[0].norm() for power in range(45)]
     torch.testing.assert_close(sizes[:9], [sizes[0]] * 9)
@@ -77,7 +77,7 @@ def test_a_step_is_momentum_made_orthogonal() -> None:
     scalars = torch.tensor([[1, shrink, lr, decay, beta, 0, 0, 0], [0, 0, 0, decay, 1, 0, 0, 0]], dtype=torch.float64)
     moved, momentum, half = p.clone(), m.clone(), torch.zeros_like(p)
     muon.update(moved, momentum, g, half, scalars, stacks)
-    assert torch.equal(moved[1], p[1])  # it did not take the step
+    assert torch.equal(moved[1], p[1])  # the second member does not take the step
     assert torch.equal(momentum[1], m[1])
     assert torch.equal(half[:, :75], moved[:, :75])
     assert torch.equal(moved[:, 75:], p[:, 75:])  # no matrix lies there

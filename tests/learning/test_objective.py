@@ -1,4 +1,4 @@
-"""The loss of each method against a direct computation in float64, the draws, and decoding."""
+"""Tests of the loss of each method against a direct computation in float64, of the draws, and of decoding."""
 
 import math
 from typing import Any
@@ -39,7 +39,7 @@ def sums_and_index(configs: list[RunConfig], seed: int = 0) -> tuple[Tensor, Ten
 
 
 def drawn_modulus(config: RunConfig, index: int, place: int, step: int) -> int:
-    """Which modulus a visit is asked for: the first whose cumulated weight passes the visit's uniform number."""
+    """The modulus that a visit is asked for: the first whose cumulative weight exceeds the visit's uniform number."""
     counter = {"sampled": step * B + place, "fixed": index, "batched": step}[config.method.draw]
     u = float(rng.uniforms(rng.key(config.seed, "label"), torch.tensor(counter)))
     cumulated = 0.0
@@ -51,7 +51,7 @@ def drawn_modulus(config: RunConfig, index: int, place: int, step: int) -> int:
 
 
 def direct_loss(config: RunConfig, outputs: Tensor, total: Tensor, index: Tensor, step: int) -> float:
-    """The loss of one member, one sample and one modulus at a time."""
+    """The loss of one member, computed for one sample and one modulus at a time."""
     q, moduli, weights = config.problem.q, config.method.moduli, config.method.weights
 
     def of(b: int, j: int) -> float:
@@ -260,7 +260,7 @@ def test_every_visits_draw_is_the_one_its_number_gives() -> None:
 
 
 def test_the_largest_uniform_number_draws_the_last_modulus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weights add up to 1 but for rounding; whatever is left over is the last one's."""
+    """Weights add up to 1 only up to rounding; the last modulus gets whatever is left over."""
     objective = Objective.of([tiny(moduli=(1, 2, 4), weights=(0.7, 0.2, 0.1), draw="sampled")], CPU)
     monkeypatch.setattr(
         rng, "uniforms", lambda keys, counter: torch.full_like(counter, 1 - 2.0**-53, dtype=torch.float64)

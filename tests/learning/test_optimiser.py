@@ -1,4 +1,4 @@
-"""AdamW for E members: torch.optim.AdamW for each, with its own schedule and clipping; what overflows is skipped."""
+"""Tests that E members take AdamW's steps as torch.optim would for each, with own schedules; overflows are skipped."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +39,7 @@ class Parameters(nn.Module):
 
 @dataclass
 class Case:
-    """Our optimiser, ready to be given gradients."""
+    """Our optimiser with parameters, ready for gradients."""
 
     module: Parameters
     memory: Memory
@@ -78,7 +78,7 @@ def random_gradients(members: int, step: int, dtype: torch.dtype) -> dict[str, T
 
 
 def rate(step: int, warmup_steps: int, steps: int) -> float:
-    """The share of the peak: up to 1 over the warm-up, then linearly down."""
+    """The learning rate as a share of its peak: up to 1 over the warm-up, then linearly down."""
     if step >= steps:
         return 0.0
     if step < warmup_steps:
@@ -133,7 +133,7 @@ def test_each_member_is_stepped_as_torch_would(dtype: torch.dtype, tolerance: fl
 
 
 def test_the_norm_that_is_clipped_is_of_the_whole_member() -> None:
-    """Over all its parameters together, and not over other members."""
+    """The norm is over all parameters of the member together, and not over other members."""
     case = Case.of([tiny(clip=1.0), tiny(clip=1.0)])
     gradients = random_gradients(2, 0, torch.float64)
     expected = [torch.cat([g[e].flatten() for g in gradients.values()]).norm() for e in (0, 1)]
@@ -173,7 +173,7 @@ def test_a_member_that_fails_stays_put_and_the_others_do_not_notice(bad: float, 
     for name, value in before.items():
         assert torch.equal(hurt.values(1)[name], value)
     assert hurt.state.dead.tolist() == [-1, 1, -1]
-    assert hurt.state.streak.tolist() == [-torch.inf] * 3  # nothing is scaled, and that is said
+    assert hurt.state.streak.tolist() == [-torch.inf] * 3  # the mark of runs without a loss scale
     assert hurt.state.updates.tolist() == [3, 1, 3]
     assert torch.isfinite(hurt.state.parameters).all()
     assert torch.isfinite(hurt.state.first).all()

@@ -1,4 +1,4 @@
-"""Which device and which arithmetic."""
+"""Tests of the choice of device and precision."""
 
 import contextlib
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def test_devices_that_are_not_known(name: str) -> None:
 def test_precision(monkeypatch) -> None:
     assert resolve_precision("auto", CPU) == "fp32"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert resolve_precision("auto", CUDA) == "fp16"  # a cluster's
+    assert resolve_precision("auto", CUDA) == "fp16"  # for a cluster's GPU
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     for capability, chosen in (((9, 0), "fp16"), ((7, 0), "fp16"), ((6, 1), "fp32")):
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _, found=capability: found)

@@ -1,4 +1,4 @@
-"""What goes past the paper's objective, against direct computations: harmonics, labels asked of all, shifts."""
+"""Tests of what goes beyond the paper's objective, by direct computation: harmonics, labels of all points, shifts."""
 
 import math
 
@@ -59,7 +59,7 @@ def test_a_label_may_be_asked_of_all_points(draw: str) -> None:
 
 
 def test_each_member_is_read_as_if_alone_and_points_that_say_nothing_are_zero() -> None:
-    """The second member's K = 3 is told by no coarser rung."""
+    """The second member's point of 3q is not read: its coarsest modulus, 4q, is no multiple of 3q."""
     runs = [
         tiny(q=q, moduli=m, harmonics=(2,), weights=(0.4, 0.2, 0.2, 0.2)) for q, m in ((7, (1, 2, 4)), (9, (1, 3, 4)))
     ]

@@ -1,4 +1,4 @@
-"""The Python API: train, load, predict, evaluate, save, and plain torch."""
+"""Tests of the Python API: train, load, predict, evaluate, save, and plain torch."""
 
 import copy
 from pathlib import Path
@@ -193,7 +193,7 @@ def test_dropout_is_there_in_train_mode_alone(model: auxmod.TrainedModel) -> Non
     try:
         model.train()
         first, second = model(x), model(x)
-        assert (model.predict(np.repeat(X[:1], 50, 0)) == model.predict(X[:1])).all()  # measured without it
+        assert (model.predict(np.repeat(X[:1], 50, 0)) == model.predict(X[:1])).all()  # without dropout
         assert not torch.equal(first, second)
         assert not torch.equal(first, expected)
     finally:

@@ -1,4 +1,4 @@
-"""Sums, residues and points on the circle, against Python integers."""
+"""Tests of sums, residues and points on the circle, against Python integers."""
 
 import math
 

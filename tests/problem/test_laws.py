@@ -1,4 +1,4 @@
-"""The exact laws against enumeration of every input, against each other, and against Monte Carlo."""
+"""Tests of the exact laws against enumeration of every input, against each other, and against Monte Carlo."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_the_law_of_the_sum_is_exact_where_that_is_cheap(n: int, q: int) -> None
     sums = Counter(sum(x) for x in inputs(n, q))
     assert laws.sum_law(n, q).tolist() == [sums[s] / q**n for s in range(n * (q - 1) + 1)]
     assert laws.sum_law_error(n, q) == 2.0**-53
-    assert laws.wrap_counts(n, q) == laws.wrap_counts(n, q, 1)  # q itself, where no multiple is named
+    assert laws.wrap_counts(n, q) == laws.wrap_counts(n, q, 1)  # k defaults to 1, q itself
     assert laws.wrap_law(n, q) == laws.wrap_law(n, q, 1)
     assert laws.sparse_wrap_law(n, q) == laws.sparse_wrap_law(n, q, 1, "zero")
 
@@ -171,7 +171,7 @@ def test_what_is_cheap_is_the_work_of_counting(monkeypatch: pytest.MonkeyPatch) 
         assert laws.sum_law(n, q).sum() == pytest.approx(1)
         assert laws.sum_law_error(n, q) > 2.0**-53
     with pytest.raises(AssertionError, match="counted"):
-        laws.sum_law(50, 200)  # exactly that
+        laws.sum_law(50, 200)  # n·n·q is exactly 500,000
     assert laws.sum_law_error(50, 200) == 2.0**-53
 
 

@@ -1,4 +1,4 @@
-"""Accuracies against brute force, and chance levels against a guesser."""
+"""Tests of accuracies against brute force, and of chance levels against a guesser."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from auxmod.problem import metrics
 
 
 def brute_distance(a: float, b: int, q: int) -> float:
-    """The nearest of b and its neighbours a turn away."""
+    """The distance to the nearest of b and its copies one turn away."""
     return min(abs(a - (b + turn * q)) for turn in (-1, 0, 1))
 
 
@@ -91,7 +91,7 @@ def test_a_perfect_and_a_constant_answer() -> None:
 @pytest.mark.parametrize("embedding", ["token", "angular"])
 @pytest.mark.parametrize(("n", "q"), [(1, 2), (4, 7), (8, 31), (16, 97)])
 def test_chance_is_what_a_guesser_gets(embedding: Embedding, n: int, q: int) -> None:
-    """Whatever the targets: here those of sparse inputs, mostly small."""
+    """This holds whatever the targets are; here they are those of sparse inputs, mostly small."""
     count, random = 40_000, np.random.default_rng(0)
     x = random.integers(0, q, (count, n)) * (random.random((count, n)) < 0.3)
     guess = random.integers(0, q, count).astype(float) if embedding == "token" else random.random(count) * q

@@ -1,4 +1,4 @@
-"""The generator: SplitMix64 as published, the same as in Python integers, and random by statistical tests."""
+"""Tests of the generator: it is SplitMix64 as published, equal to Python integers, and random by statistical tests."""
 
 import hashlib
 import math

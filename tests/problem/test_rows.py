@@ -1,4 +1,4 @@
-"""Inputs that a user gives: taken as they are, or refused in words."""
+"""Tests of inputs that a user gives: taken as they are, or refused in words."""
 
 import io
 from collections.abc import Sequence
@@ -137,7 +137,7 @@ def test_own_rows_are_checked_and_drawn_ones_are_none(tmp_path: Path) -> None:
     assert [rows.tolist() for rows in whole if rows is not None] == [x, x]
 
     class Made(Sequence[Any]):
-        """Arrays that nobody else holds."""
+        """A sequence that makes each item anew, so that nothing else holds it."""
 
         def __len__(self) -> int:
             return 6

@@ -1,4 +1,4 @@
-"""Inputs: uniform, and sparse as Saxena et al. define it; any slice of a data set can be made by itself."""
+"""Tests of inputs: uniform, or sparse as Saxena et al. define it; any slice of a data set can be made by itself."""
 
 from itertools import combinations
 from typing import Any
@@ -106,14 +106,14 @@ def test_sparse_entries_are_filled_up_to_the_largest_and_no_further() -> None:
 
 
 def test_the_test_inputs_never_change() -> None:
-    """Figures of different days are of the same questions."""
+    """Figures of different days must answer the same questions."""
     rows = make(stream="test", seed=sampling.TEST_SEED, count=2, n=6, q=97)
     assert rows.tolist() == [[28, 40, 0, 16, 71, 24], [17, 86, 63, 84, 22, 51]]
 
 
 @pytest.mark.parametrize("distribution", ["uniform", "sparse"])
 def test_a_large_data_set_is_drawn_in_pieces(monkeypatch: pytest.MonkeyPatch, distribution: Distribution) -> None:
-    """The same one, and never more of it at once: the random bits of all of it would be many times as large."""
+    """It stays the same, and few of its random bits exist at once: all of them would be many times as large as it."""
     whole = make(distribution, start=5, count=100, n=6, q=31)
     drawn: list[int] = []
     honest = sampling.rng.bits

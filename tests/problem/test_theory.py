@@ -1,4 +1,4 @@
-"""The paper's quantities against enumeration in exact fractions, closed limits, and the paper where right."""
+"""Tests of the paper's quantities against enumeration in fractions, known limits, and the paper where it is right."""
 
 from __future__ import annotations
 
@@ -128,6 +128,12 @@ def test_distances_are_distances_and_sparse_training_bounds_the_test_risk(fill: 
     assert -1e-12 <= tv <= 1 - theory.zero_free_mass(n, q, "zero") + 1e-12
     assert kl >= 2 * tv**2 - 1e-9  # Pinsker
     assert theory.kl_uniform_sparse(n, q, fill) <= math.log(theory.risk_ratio(n, q, fill)) + 1e-9
+
+
+@given(st.integers(2, 10**6))
+def test_of_one_term_sparse_inputs_are_uniform(q: int) -> None:
+    assert (theory.tv_sparse_uniform(1, q), theory.kl_sparse_uniform(1, q)) == pytest.approx((0, 0), abs=1e-12)
+    assert min(theory.kl_sparse_uniform(1, q), theory.kl_uniform_sparse(1, q)) >= 0
 
 
 def test_sparse_constant_creeps_to_its_limit_from_below() -> None:

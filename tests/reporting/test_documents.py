@@ -1,4 +1,4 @@
-"""Every generated block of the README and the docs is what `results/` gives now; a block is replaced in its place."""
+"""Tests of the generated blocks in the README and docs: each is up to date with `results/`, and replaced in place."""
 
 import dataclasses
 import json
@@ -47,7 +47,7 @@ def test_a_changed_result_makes_a_picture_stale(tmp_path, monkeypatch):
     assert pages.stale(tmp_path) == []
     demo, bench = tmp_path / "results" / "headline.jsonl", tmp_path / "results" / "bench-h200.json"
     rows = [json.loads(line) for line in demo.read_text().splitlines()]
-    rows[0]["curve"][0]["accuracy"] += 0.01  # in the picture, not in the table
+    rows[0]["curve"][0]["accuracy"] += 0.01  # shown in the picture, not in the table
     write_lines(demo, [{name: value for name, value in row.items() if name != "sum"} for row in rows])
     bench.write_text(bench.read_text().replace('"seconds":', '"took":', 1))
     (tmp_path / "docs" / "table1a.png").unlink()
@@ -57,7 +57,10 @@ def test_a_changed_result_makes_a_picture_stale(tmp_path, monkeypatch):
 
 
 def trained_past_the_paper(place: Path, methods: tuple[str, ...]) -> list[dict[str, Any]]:
-    """A row for each run, and one without more weight for rare sums for each of `auto`; not yet written."""
+    """Rows for the runs of `beyond` by these methods, not yet written to a file.
+
+    Each run of `auto` has a second row, with a tag: the same run without more weight for rare sums.
+    """
     (place / "trials").mkdir()
     rows = []
     for run in (run for run in recipes.cells("beyond") if run.method.method in methods):
@@ -77,7 +80,7 @@ def test_errors_are_counted_by_how_rare_a_sum_is(tmp_path):
     rows = trained_past_the_paper(tmp_path, ("auto", "aux", "sparse"))
     for row in rows:
         n, seed = row["config"]["problem"]["n"], row["config"]["seed"]
-        usual, rare = {32: (15, 24)}.get(n, (31, 42))  # 0.3 deviations from the mean, and more than 3
+        usual, rare = {32: (15, 24)}.get(n, (31, 42))  # less than 1 and more than 3 standard deviations from the mean
         row["scores"]["by_wraps"] = [
             {"bucket": usual, "samples": 90, "correct": 81 - 9 * ("tag" in row)},
             {"bucket": rare, "samples": 10, "correct": seed},

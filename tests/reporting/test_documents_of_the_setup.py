@@ -1,4 +1,4 @@
-"""How long the paper may have trained: what agrees with its figures, and what more samples bring at equal steps."""
+"""Tests of the page on the paper's setup: how long it may have trained, and what more samples bring at equal steps."""
 
 import itertools
 from pathlib import Path
@@ -12,13 +12,13 @@ from auxmod.reporting import published
 from auxmod.reporting.documents import blocks, setup_search
 
 TIMES = {1: 0.20, 2: 0.79, 4: 0.811, 10: 0.9}
-"""What a run of so many epochs is made to have learned."""
+"""The made-up accuracy of a run, by its number of epochs."""
 TABLES = tuple(itertools.product((wants.SMALL, wants.LARGE), wants.SIZES))
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """aux at N = 64 in the preset `paper`, with 1M samples and with 100K; of the others, nothing."""
+    """Only `aux` at N = 64 in the preset `paper` was run, with 1M samples and with 100K."""
     rows = [
         made_up.row(want.run, match=TIMES[want.run.training.epochs])
         for want in recipes.RECIPES["longer"]("paper", (wants.LARGE,))
@@ -34,7 +34,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def cells(place: Path, start: str, samples: int = wants.LARGE, embedding: str = "angular") -> list[str]:
-    """The row that starts so, of the table of so many samples of an embedding."""
+    """The cells of the row that begins with ``start``, in the table of this number of samples and embedding."""
     whole = [text for text in setup_search.longer(place).split("\n\n") if text.startswith("| case |")]
     tables = {(each, count): table for (count, each), table in zip(TABLES, whole, strict=True)}
     (line,) = (line for line in tables[embedding, samples].splitlines() if line.startswith(f"| {start} |"))
@@ -52,11 +52,11 @@ def test_each_setup_stands_beside_the_papers_figure(place: Path) -> None:
 
 
 def test_fewer_samples_have_a_table_of_their_own(place: Path) -> None:
-    """The paper's figures are 83.2, 43.2 and 29.0; it has no spread over pairs there."""
+    """The paper's figures are 83.2, 43.2 and 29.0; for these it gives no spread over pairs."""
     assert cells(place, "case", wants.SMALL)[2:] == ["`paper`, 10 epochs"]
     assert cells(place, "angular, N = 64, q = 257", wants.SMALL) == ["0.4", "43.2", "21.0"]
     assert cells(place, "so many agree", wants.SMALL)[2:] == ["0 of 3, 34.8"]
-    assert setup_search.longer(place).count("| in the paper's spread |") == 2  # of 1M
+    assert setup_search.longer(place).count("| in the paper's spread |") == 2  # both with 1M samples
 
 
 def test_agreement_is_counted_over_what_was_run(place: Path) -> None:
@@ -67,13 +67,13 @@ def test_agreement_is_counted_over_what_was_run(place: Path) -> None:
 
 
 def test_what_lies_within_the_papers_own_spread_is_counted(place: Path) -> None:
-    """From its least to its greatest pair the paper has 91.8 to 99.5, 64.7 to 94.1 and 34.0 to 78.4."""
+    """From its worst to its best pair, the paper has 91.8 to 99.5, 64.7 to 94.1 and 34.0 to 78.4."""
     assert cells(place, "in the paper's spread")[2:] == ["0 of 3", "1 of 3", "1 of 3", "1 of 3"]
 
 
 def test_a_setup_of_which_nothing_was_run_is_named_beneath(place: Path) -> None:
     notes = [line for line in setup_search.longer(place).splitlines() if line.startswith("Match accuracy")]
-    assert [" Not run: " in note for note in notes] == [False, True, False, True]  # of tokens nothing was run at all
+    assert [" Not run: " in note for note in notes] == [False, True, False, True]  # with tokens, nothing was run at all
     assert "Not run: `stated`, 10 epochs; `stated`, 20 epochs; `stated`, 30 epochs; `stated+pooling=max+" in notes[1]
 
 

@@ -1,4 +1,4 @@
-"""The findings about the paper: known errors among them, and the document that holds them up to date."""
+"""Tests of the findings about the paper: known errors are among them, and docs/paper.md is up to date."""
 
 from __future__ import annotations
 

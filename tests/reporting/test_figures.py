@@ -1,4 +1,4 @@
-"""Figures from stored results: what they draw, what they say is not run, and that they save."""
+"""Tests of figures from stored results: what they draw, what they mark as not run, and that they can be saved."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytest.importorskip("matplotlib")
 
 @pytest.fixture(scope="module")
 def stored() -> results.Index:
-    """Most of what the figures show, at the paper's preset."""
+    """Results of most runs that the figures show, in the paper's preset."""
     items = ("table1b", "configs", "curves", "redbox")
     runs = [run for item in items for run in recipes.cells(item, ["paper"], seeds=2 if item == "curves" else 1)]
     return results.index(made_up.rows(run for number, run in enumerate(runs) if number % 29))
@@ -35,7 +35,7 @@ def drawn(stored):
 
 
 def words(figure) -> list[str]:
-    """What the legend says."""
+    """The texts in the legend."""
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
@@ -185,7 +185,7 @@ def test_curves_at_equal_data_and_equal_compute(stored, drawn) -> None:
 
 
 def absent(axes) -> str:
-    """What a panel of curves says was not run."""
+    """The text in which a panel of curves lists what was not run."""
     text: str = axes.get_legend().get_title().get_text()
     return text
 

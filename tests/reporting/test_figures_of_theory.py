@@ -1,4 +1,4 @@
-"""The theory's figures: what they draw, that they save, and what is said without matplotlib."""
+"""Tests of the theory's figures: what they draw, that they can be saved, and the error without matplotlib."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's numbers: how many, what they sum to, and cells parsed from the paper's own LaTeX."""
+"""Tests of the paper's numbers as typed in: their counts, their sums, and cells parsed from the paper's own LaTeX."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from auxmod.reporting.published import CONFIGURATIONS, GAP, TABLE1, TABLE2, TABL
 
 COUNTS = {"table1a": 36, "table1b": 36, "table2": 128, "table3": 90, "configs": 32, "choice": 28, "gap": 16}
 SUMS = {"table1a": 1111.7, "table1b": 1972.2, "table2": 11576.2, "table3": 5577.4, "configs": 1277.7, "gap": 9.14}
-"""Of the numbers between the ampersands of each table, added up by a script that read the paper alone."""
+"""The sum of the numbers between each table's ampersands, computed by a script that read only the paper."""
 
 
 def test_every_number_is_there_once() -> None:
@@ -88,7 +88,7 @@ def test_lines_of_the_configurations_and_of_the_gap_table() -> None:
     assert find("configs", norm="pre", bias=True, init="default", dropout=0.0, method="aux") == 90.1
 
 
-# ---- sense ------------------------------------------------------------------------------------------------
+# ---- consistency ------------------------------------------------------------------------------------------
 
 
 def test_the_tables_agree_with_one_another_where_they_repeat_themselves() -> None:

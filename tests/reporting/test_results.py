@@ -1,4 +1,4 @@
-"""Results found again by what was run: over seeds, over files, with what failed and what is not there."""
+"""Tests of looking up results by configuration: over seeds and files, with failures and missing runs."""
 
 from __future__ import annotations
 
@@ -127,14 +127,14 @@ def test_why_a_run_directory_failed_is_kept(tmp_path: Path) -> None:
 
 
 def test_the_repositorys_own_results_are_whole() -> None:
-    """Every line has its checksum or none; what is none of results, such as a log or a trial, is passed over."""
+    """Every line has a correct checksum or none; files that hold no results, such as logs and trials, are skipped."""
     found, notes = catalogue.find(TREE / "results")
     assert len(found) > 1000
     assert notes == []
 
 
 def test_a_report_reads_what_a_table_does() -> None:
-    """A run of a trial, with a tag, may have a result of its own, which alone counts."""
+    """A trial's row has a tag; its run may also have a result without one, and only that counts."""
     entries, _ = stored_runs.read(TREE / "results")
     assert not any("tag" in entry.row for entry in entries)
     by_report, by_table = results.index(entry.row for entry in entries), results.read(TREE / "results")

@@ -1,4 +1,4 @@
-"""Tables: the right figure in the right cell, what is not run said so, and every form they are written in."""
+"""Tests of tables: the right figure in the right cell, missing runs marked as such, and every output format."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_naive_and_expected_have_no_paper_value_and_a_repeated_column_is_left_ou
 
 @pytest.mark.parametrize("item", ["table1a", "table1b", "table2", "table3", "configs", "gap"])
 def test_every_number_of_the_paper_finds_its_cell(item: str) -> None:
-    samples = (1_000_000,) if item == "table3" else ()  # at 100K it has Table 1's
+    samples = (1_000_000,) if item == "table3" else ()  # at 100K it repeats Table 1's
     shown = sorted(c.paper for c in tables.build(item, "best", {}, samples).cells if c.paper is not None)
     assert shown == sorted(row.value for row in published.rows() if row.table == item and row.value is not None)
 
@@ -124,7 +124,7 @@ def test_table_3_is_the_spread_over_a_whole_grid_and_a_part_of_one_is_not_run() 
     expected = {"min": min(shares), "mean": statistics.fmean(shares), "max": max(shares), "sparse": base}
     for name, value in (expected | {"gain": statistics.fmean(shares) - base}).items():
         assert cell(made, **at, statistic=name).ours == pytest.approx(value)
-        of_table1 = {"sparse": 0.2, "max": 29.0}  # at 100K; the rest of the paper's is at 1M
+        of_table1 = {"sparse": 0.2, "max": 29.0}  # at 100K; the paper's other figures are at 1M
         assert cell(made, **at, statistic=name).paper == of_table1.get(name)
     assert cell(made, **at | {"samples": 1_000_000}, statistic="min").paper == 34.0
     part = tables.build("table3", "paper", results.index(made_up.row(want.run) for want in runs[:-1]))
@@ -167,9 +167,9 @@ def test_the_settings_beneath_a_table_are_those_that_its_runs_share() -> None:
     assert "lift" not in own["aux, token"]
     assert own["aux, angular"].endswith("draw expected, lift 0.15")
     assert "optimiser muon" in tables.build("table1b", "best", {}).notes[1]
-    assert "init" not in tables.build("configs", "paper", {}).notes[1]  # the table is about it
+    assert "init" not in tables.build("configs", "paper", {}).notes[1]  # the table varies it
     names = [note.partition(":")[0] for note in tables.build("table1b", "paper", {}).notes[1:]]
-    assert names == ["aux", "sparse", "naive"]  # aux draws nothing here: `expected` is no column of its own
+    assert names == ["aux", "sparse", "naive"]  # aux already draws `expected` here, so that has no column of its own
 
 
 def test_grids_lie_in_order_and_theory_needs_no_runs() -> None:
@@ -211,7 +211,7 @@ def test_an_unknown_table_is_refused() -> None:
         tables.build("table9", "paper", {})
 
 
-# ---- forms ------------------------------------------------------------------------------------------------
+# ---- output formats ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("item", [name for name in SHAPES if name != "grid"])

@@ -1,4 +1,4 @@
-"""The paper's claims beside our runs: each verdict follows from the figures, both ways, and from none."""
+"""Tests of the verdicts on the paper's claims: each follows from our figures, for or against, or from no runs."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,7 @@ from auxmod.reporting import published
 from auxmod.reporting.documents.verdicts import Claim, in_short, verdicts
 
 Share = Callable[[str, Wanted], float]
-"""The accuracy of an item's run."""
+"""Gives a run of an item its made-up accuracy."""
 FIGURES = {"the figures of its own method", "the figures of the baseline"}
 OUTPERFORMS = "its method “consistently outperforms the baseline across all configurations” ({} samples)"
 TENTH = "its method is “equal or superior” from a tenth of the samples"
@@ -23,7 +23,7 @@ RHO = "“ρ ≈ 1 for the combination of K and r that perform well”"
 
 
 def store(place: Path, share: Share) -> Path:
-    """The runs that the claims are about, with one seed and made-up accuracies, within any τ too."""
+    """Store the runs that the claims are about, with these accuracies, also within every τ; return the directory."""
     both = ("paper", "best")
     asked = [("table1a", preset, ()) for preset in both] + [("table1b", preset, ()) for preset in both]
     asked += [
@@ -41,13 +41,13 @@ def store(place: Path, share: Share) -> Path:
 
 
 def said(place: Path) -> dict[str, tuple[str, str]]:
-    """By what the paper says, what ours say and the verdict."""
+    """For each claim of the paper: what our runs show, and the verdict."""
     lines = [line.strip("|").split(" | ") for line in verdicts(place).splitlines()[2:] if line.startswith("|")]
     return {line[1]: (line[2], line[3].strip("*")) for line in lines}
 
 
 def as_the_paper_says(item: str, want: Wanted) -> float:
-    """The paper's own figures in `paper`; in `best` a baseline that learns short sums of a million samples alone."""
+    """Figures that support the claims: for Table 1 the paper's own, and in `best` a baseline that needs 1M samples."""
     run, own = want.run, want.variant in ("aux", "expected")
     n, q, samples = run.problem.n, run.problem.q, run.training.samples
     if item == "table3" and own:
@@ -63,7 +63,7 @@ def as_the_paper_says(item: str, want: Wanted) -> float:
 
 
 def otherwise(item: str, want: Wanted) -> float:
-    """A baseline that learns all, beside an `aux` at chance."""
+    """A baseline that learns everything, and an `aux` at chance."""
     return 1.0 if want.variant == "sparse" else 1 / want.run.problem.q
 
 
@@ -71,7 +71,7 @@ def test_claims_hold_where_the_figures_are_as_the_paper_says(tmp_path: Path) -> 
     found = said(store(tmp_path, as_the_paper_says))
     assert len(found) == 13
     few, many = (OUTPERFORMS.format(samples) for samples in ("100K", "1M"))
-    partly = {few: "mostly", many: "mostly", WORST: "in part"}  # the paper's own are level in places, and at chance
+    partly = {few: "mostly", many: "mostly", WORST: "in part"}  # in places the paper's own are level, or at chance
     assert {claim: verdict for claim, (_, verdict) in found.items() if verdict != "holds"} == partly
     told = "in `paper`, `sparse` is near in 18 of 18 with 100K samples (the paper's is at chance in 14) and 18 of 18"
     assert found["the figures of the baseline"][0].startswith(told)
@@ -109,7 +109,7 @@ def test_a_method_is_unstable_by_its_spread(tmp_path: Path, spread: float, verdi
 
 
 def test_of_the_pairs_only_the_papers_search_speaks_for_rho(tmp_path: Path) -> None:
-    """K = 2 with r = 0.1 is far from ρ = 1 and best of all, but the paper did not try it."""
+    """K = 2 is the best of all here, also with r = 0.1, which is far from ρ = 1; but the paper did not try K = 2."""
     store(tmp_path, as_the_paper_says)
     wider = (want.run for want in recipes.grid("paper", (wants.SMALL,)))
     write_lines(tmp_path / "grid.jsonl", [made_up.row(run, 1.0) for run in wider if run.method.k == 2])

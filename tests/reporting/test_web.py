@@ -1,4 +1,4 @@
-"""The report of a store: its figures are the store's, it stands alone, and 2,000 runs neither slow nor swell it."""
+"""Tests of a store's report: it has the store's figures, is self-contained, and stays quick and small at 2,000 runs."""
 
 import json
 import re
@@ -30,7 +30,7 @@ def cells(*items: str) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Table 1b and the 24 pairs of one setting, a failed run, and one whose origin is hostile."""
+    """Table 1b and the 24 pairs of one setting, and hostile HTML in a failed run's reason and in a run's command."""
     path = tmp_path_factory.mktemp("store")
     pairs = [wants.wanted("paper", "aux", (64, 433), "angular", 100_000, k=k, r=r).run for k, r in recipes.SEARCHED]
     rows = [*cells("table1b"), *made_up.rows(pairs)]
@@ -54,7 +54,7 @@ def test_the_tables_hold_the_stores_figures(store: Path, page: str) -> None:
     assert re.search(
         r"In the paper’s setup, the auxiliary modulus is ahead of sparse training in \d+ of 18 settings", page
     )
-    # Table 1b, two methods at q = 257 and two τ of Table 2, the baseline of Table 3 at 1M; at 100K that is Table 1's
+    # Table 1b; Table 2 at q = 257 (three N, two methods, two τ); Table 3's baseline at 1M (at 100K it is Table 1's)
     accuracies = sum(row.value is not None and row.metric in ("match", "tau") for row in published.rows())
     run = 36 + 12 + 9
     assert f"figures of the paper’s tables, in 2 presets, run</dt><dd>{run} of {2 * accuracies}" in page
@@ -143,7 +143,7 @@ def test_every_chart_is_one_that_plotly_knows() -> None:
     made += [charts.ring(truth, error, 7), charts.histogram([-0.5, 0.0, 0.5], [3, 4])]
     made += [charts.plane([[0.0, 1.0]], [0.5], [3], circle=True), charts.spectrum([0.2, 0.8])]
     for each in made:
-        go.Figure(json.loads(json.dumps(each, allow_nan=False)))  # raises where a name or value is wrong
+        go.Figure(json.loads(json.dumps(each, allow_nan=False)))  # raises if a name or value is wrong
     assert made[0]["data"][0]["z"] == [[22.5, 27.5, None], [22.5, 27.5, 3.0]]
     assert [trace["name"] for trace in bench["data"]] == [charts.CURVES[n] for n in list(charts.CURVES)[1:]]
 
@@ -308,7 +308,7 @@ def test_a_runs_page_says_what_was_seen(tmp_path: Path) -> None:
     begun = {key: value for key, value in entry.row.items() if key != "scores"}
     entry.path.mkdir(parents=True)
     (entry.path / "model.safetensors").touch()
-    alone = view.page(stored_runs.Entry(entry.path, begun), entry.row["scores"], looked)  # of save_pretrained
+    alone = view.page(stored_runs.Entry(entry.path, begun), entry.row["scores"], looked)  # as save_pretrained leaves it
     assert "unfinished" not in alone
     (entry.path / "state.safetensors").touch()
     for row, words in (

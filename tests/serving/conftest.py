@@ -1,4 +1,4 @@
-"""A store with a run in it that nobody trained, and the server on it."""
+"""Fixtures: a store with a run that nobody trained, and servers for it."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from tiny import tiny
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """A run that is going: four steps of it are logged."""
+    """A store with a run in training, of which four steps are logged."""
     run = Run.create(tmp_path / "runs" / "one", tiny())
     for step in range(1, 5):
         run.log({"step": step, "loss": 1 / step, "accuracy": 0.1 * step})
@@ -23,6 +23,6 @@ def store(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., Server]]:
-    """Starts servers that end with the test."""
+    """A function that starts servers, which end with the test."""
     with contextlib.ExitStack() as stack:
         yield lambda store, host="127.0.0.1": stack.enter_context(served(store, host))

@@ -1,4 +1,4 @@
-"""The playground's answers are the model's own, beside the true sum."""
+"""Tests of the playground's answers: they are the model's own, and come with the true sum."""
 
 import http.client
 import json

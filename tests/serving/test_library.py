@@ -1,4 +1,4 @@
-"""What the page hears of a store: everything once, then what has changed, and never a file that has not."""
+"""Tests of a store's news for the page: everything once, then only changes; unchanged files are not read again."""
 
 import fcntl
 import os
@@ -23,7 +23,7 @@ from tiny import tiny
 
 @pytest.fixture(autouse=True)
 def restless(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks at the store whenever it is asked."""
+    """Make the library look at the store at every request."""
     monkeypatch.setattr(module, "REST", 0.0)
     monkeypatch.setattr(module, "SHARE", 1e9)
 
@@ -150,7 +150,7 @@ def test_watching_takes_nothing_and_waits_for_nobody(tmp_path: Path) -> None:
     claim = claims.take(directory, ["a"])
     assert claims.watched(results) == {"a": claim.state}
     assert claims.held(directory) == {"a"}
-    os.close(claim.descriptor)  # as its death would
+    os.close(claim.descriptor)  # as the death of its process would
     assert claims.watched(results) == {}
     assert list(directory.glob("*.lock")), "only who holds the results file takes a dead claim away"
     with open(results, "rb") as file:

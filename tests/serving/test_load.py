@@ -1,9 +1,9 @@
-"""Fifty pages that poll do not slow a run down.
+"""Test that fifty pages that poll the server do not slow a run down.
 
-What the server takes from a run is the processor's time it uses, so that is bounded here, for a moment. At the desk,
-`python tests/serving/test_load.py` trains for two minutes while the pages come and go every few seconds, and says how
-much more of the processor's time a step cost while they were there: unlike the clock's, that is a run's own even on a
-machine that does other things beside.
+A server slows a run by the CPU time that it uses, so the test bounds that time over a few seconds. For a longer
+measurement, `python tests/serving/test_load.py` trains for two minutes while the pages come and go every few seconds.
+It prints how much more CPU time a step costs while they are there; unlike wall-clock time, CPU time does not depend
+on what else the machine does.
 """
 
 import contextlib
@@ -25,13 +25,13 @@ from auxmod.serving.server import pages
 from auxmod.settings import build
 
 CLIENTS, EVERY = 50, 2.0
-"""As many pages, each asking as often as ours does (`app.js`)."""
+"""The number of pages, and the seconds between a page's requests: as often as ours asks (`app.js`)."""
 SHARE = 0.03
 
 
 @contextlib.contextmanager
 def server(store: Path) -> Iterator[tuple[int, int]]:
-    """The process and port of a server."""
+    """Start a server; yield its process id and its port."""
     command = [sys.executable, "-m", "auxmod", "serve", str(store), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -43,13 +43,13 @@ def server(store: Path) -> Iterator[tuple[int, int]]:
 
 
 def processor_seconds(pid: int) -> float:
-    """User and system time of a process, all its threads."""
+    """The user and system time of a process, with all its threads."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Pages:
-    """Clients that follow one curve as a page does, in one thread each."""
+    """Clients that follow one curve as a page does, each in its own thread."""
 
     def __init__(self, port: int, curve: str, count: int = CLIENTS) -> None:
         self.port, self.curve, self.there, self.ended = port, curve, threading.Event(), threading.Event()
@@ -90,7 +90,7 @@ def test_fifty_pages_cost_less_than_three_hundredths_of_a_processor(tmp_path: Pa
     run.log({"step": 1, "loss": 1.0})
     (id,) = Library(tmp_path).items
     with server(tmp_path) as (pid, port), Pages(port, id) as clients:
-        time.sleep(EVERY)  # until all are there
+        time.sleep(EVERY)  # until all clients have begun
         began, before, logged, answered = time.monotonic(), processor_seconds(pid), 1, clients.answers
         while time.monotonic() - began < seconds:
             logged += 1
@@ -104,7 +104,7 @@ def test_fifty_pages_cost_less_than_three_hundredths_of_a_processor(tmp_path: Pa
     assert used / elapsed < SHARE, f"{used:.2f} s of {elapsed:.1f} s for {answered} answers"
 
 
-# -- at the desk ----------------------------------------------------------------------------------------------
+# -- the longer measurement -----------------------------------------------------------------------------------
 
 WORK = """
 import sys, time, torch
@@ -125,10 +125,10 @@ for step in range(1, 10**9):
 
 
 def measured(seconds: float = 120.0, window: float = 4.0) -> dict[str, float]:
-    """Train, with the pages there in every other window; the run and the server share a processor, the worst case.
+    """Train, with the pages polling in every other window; run and server share a CPU core, the worst case.
 
-    ``dearer`` is how many times as much of the processor's time a step takes while they are there, ``share`` what the
-    server takes of it, and ``slower`` what both together cost the run.
+    While the pages poll, a step takes ``dearer`` times as much CPU time, and the server uses the share ``share`` of
+    the core; together they make the run slower by ``slower`` (0.1 is 10 %).
     """
     with tempfile.TemporaryDirectory() as place, server(Path(place)) as (pid, port):
         run, log, windows = Path(place, "run"), Path(place, "steps"), int(seconds / window)

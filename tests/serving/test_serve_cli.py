@@ -1,4 +1,4 @@
-"""`auxmod serve` as a process: it says where, ends on Ctrl-C, and says in a sentence why it cannot start."""
+"""Tests of `auxmod serve`: it prints its address, ends on Ctrl-C, and says in one sentence why it cannot start."""
 
 import signal
 import socket

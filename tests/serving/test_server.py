@@ -1,4 +1,4 @@
-"""The server's manners: it answers its own pages, and says in a 4xx what is wrong with anything else."""
+"""Tests of the server: it answers its own pages, and refuses anything else with a 4xx that says what is wrong."""
 
 import http.client
 import json
@@ -22,7 +22,7 @@ Start = Callable[..., Server]
 
 
 def ask(server: Server, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, Any, Any]:
-    """Status, headers, and the content, which is JSON or a page."""
+    """Send a request; return the status, the headers, and the content: parsed if it is JSON, otherwise bytes."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     try:
@@ -190,7 +190,7 @@ LINES = st.sampled_from([
 
 
 def test_nothing_that_is_sent_makes_it_fall(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Bytes, lines of requests in any order, and any JSON: each is answered or refused, with no fault of its own."""
+    """Send bytes, request lines in any order, and any JSON: the server answers or refuses each, without a fault."""
     with served(store) as server:
 
         @settings(max_examples=200)
@@ -244,7 +244,7 @@ def test_on_loopback_there_is_no_token(store: Path, serve: Start) -> None:
 
 
 def test_a_client_that_drips_is_hung_up_on(store: Path, serve: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A byte now and then keeps an ordinary timeout from firing; the deadline is of the whole request."""
+    """A byte now and then keeps an ordinary timeout from firing, so the deadline is for the whole request."""
     monkeypatch.setattr(module, "SECONDS", 0.5)
     server, began = serve(store), time.monotonic()
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
@@ -277,6 +277,22 @@ def test_more_connections_than_it_holds_are_told_so(store: Path, serve: Start) -
         assert b" 503 " in connection.makefile("rb").readline()
     for _ in range(module.CONNECTIONS):
         server.slots.release()
+    assert ask(server, "GET", "/")[0] == 200
+
+
+def test_a_thread_that_cannot_start_takes_no_room_for_good(
+    store: Path, serve: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve(store)
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("threading.Thread.start", fail)
+        for _ in range(module.CONNECTIONS + 1):
+            with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+                assert connection.recv(1) == b""
     assert ask(server, "GET", "/")[0] == 200
 
 

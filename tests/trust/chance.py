@@ -1,4 +1,4 @@
-"""Chance: texts as typed on a bad day, values of any kind, and objects with something changed in them."""
+"""Random test input: mistyped texts, values of any kind, and objects with something changed in them."""
 
 import copy
 import os
@@ -29,7 +29,7 @@ ODD = ["", " ", "nan", "inf", "-0", "1e400", "1e-400", "9" * 5000, "0x10", "1_0"
 
 
 def number(chance: random.Random) -> str:
-    """Something that is a number, or nearly."""
+    """The text of a number, or of something that is nearly one."""
     kind = chance.randrange(5)
     if kind == 0:
         return chance.choice(ODD)
@@ -39,7 +39,7 @@ def number(chance: random.Random) -> str:
 
 
 def typed(chance: random.Random) -> str:
-    """What somebody may type for a range, on a bad day."""
+    """A text that somebody may type for a range, often a wrong one."""
     kind = chance.randrange(4)
     if kind == 0:
         return "".join(chance.choice("0123456789.:,;-e_ log☃\n") for _ in range(chance.randrange(12)))
@@ -51,7 +51,7 @@ def typed(chance: random.Random) -> str:
 
 
 def chances(name: str, count: int) -> Iterator[random.Random]:
-    """So many sources of chance, the same each time unless more are asked for; a failure names its own."""
+    """Yield ``count`` · FUZZ random generators, counted in TRIED: the same each time, or new ones if FUZZ is not 1."""
     seed = 0 if TIMES == 1 else random.SystemRandom().randrange(2**32)
     for case in range(count * TIMES):
         TRIED[name] += 1
@@ -74,7 +74,7 @@ JSON = st.recursive(
 
 @st.composite
 def changed(draw: st.DrawFn, value: dict[str, Any]) -> dict[str, Any]:
-    """A JSON object with a few of its leaves, or its parts, replaced, taken out or added to."""
+    """A JSON object with one to three changes: a leaf or a larger part replaced, removed or added."""
     out = copy.deepcopy(value)
     for _ in range(draw(st.integers(1, 3))):
         place: Any = out

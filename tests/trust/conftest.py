@@ -1,4 +1,4 @@
-"""Runs here are many and tiny: they are measured on few held-out inputs."""
+"""Setup for these tests: their many tiny runs are measured on few held-out inputs, and `scripts/` can be imported."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from auxmod.learning import engine
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))  # what is measured there is checked here
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))  # tests import reliability and dependencies from it
 
 
 @pytest.fixture(autouse=True)

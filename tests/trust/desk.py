@@ -1,4 +1,4 @@
-"""Commands as a user gives them, in this process: what they print and how they end. A traceback fails the test."""
+"""Run commands in this process as a user would, and damage files. An exception that escapes fails the test."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def flipped(content: bytes, bit: int) -> bytes:
 
 
 def damages(content: bytes, bits: list[int]) -> Iterator[tuple[str, bytes]]:
-    """A file cut short, emptied, overwritten, with single bits turned, and JSON that is none of ours."""
+    """Yield a file's damaged versions with their names: cut, emptied, overwritten, doubled, foreign, a bit flipped."""
     yield "empty", b""
     for share in (1, 10, 50, 90, 99):
         yield f"cut to {share} %", content[: len(content) * share // 100]

@@ -1,8 +1,8 @@
-"""kill -9 at random moments, again and again, until the work is done all the same: `python killing.py KILLS PLACE`.
+"""Kill commands at random moments with SIGKILL until their work is done: `python killing.py KILLS PLACE [SEED]`.
 
-A process of its own that imports everything once and forks each command, so that a hundred kills take seconds. What
-is checked after each kill: every file is whole, the old version or the new one. At the end: the same results as of
-an undisturbed process, each once. Prints JSON: the kills of each kind.
+This process imports everything once and forks each command, so that a hundred kills take seconds. After each kill, it
+checks that every file is whole, the old version or the new one. Whenever the work is done, it checks that the results
+are those of an undisturbed process, each once. It prints, as JSON, how often each kind was killed and was finished.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from safetensors.torch import load
 
 import made_up
 from auxmod.cli import main
-from auxmod.experiments import halving, saving, search, study, sweep  # noqa: F401  # all that a child would import
+from auxmod.experiments import halving, saving, search, study, sweep  # noqa: F401  # so that no child imports them
 from auxmod.experiments.recipes import cells
 from auxmod.experiments.results_file import Results, read_results
 from auxmod.files import parse
@@ -36,7 +36,7 @@ from tiny import flags
 
 SAME = ("model.safetensors", "state.safetensors", "result.json", "metrics.jsonl", "config.json")
 Work = tuple[Callable[[Path], list[str]], Callable[[Path], bool], Callable[[Path], Any]]
-"""The command to give in a place, whether it is done, and what came of it."""
+"""For a place: the command to run, whether its work is done, and its outcome."""
 
 
 def forked(command: list[str]) -> int:
@@ -50,7 +50,7 @@ def forked(command: list[str]) -> int:
 
 
 def struck(command: list[str], after: float | None) -> bool:
-    """Start the command, and kill it after so many seconds, or let it be; whether it was killed in time."""
+    """Start the command and kill it after this many seconds, never if None; return whether the kill came in time."""
     pid = forked(command)
     if after is not None:
         time.sleep(after)
@@ -62,7 +62,7 @@ def struck(command: list[str], after: float | None) -> bool:
 
 
 def check_files(place: Path) -> None:
-    """Whatever is there is whole; what was being written has a name that begins with a dot."""
+    """Check that every file is whole; skip unfinished ones (their names begin with a dot), databases and locks."""
     for path in place.rglob("*"):
         if path.is_dir() or path.name.startswith(".") or path.suffix in (".db", ".lock", ".db-journal"):
             continue
@@ -117,7 +117,7 @@ def searching(place: Path) -> list[str]:
 
 
 def rows(place: Path) -> list[Any]:
-    """The file's rows without what differs from day to day; a run that is there twice would show."""
+    """The file's rows without what differs between trainings; fails if a run is there twice."""
     lines = [parse(line) for line in (place / "r.jsonl").read_bytes().splitlines()]
     assert len(lines) == len(read_results(place / "r.jsonl"))
     return sorted(([row["hash"], row["scores"], row["validation"], row["curve"]] for row in lines), key=str)
@@ -138,7 +138,7 @@ WORK: dict[str, Work] = {
     "report": (reporting, lambda place: False, reported),
 }
 SHARES = {"train": 0.4, "sweep": 0.25, "search": 0.1, "report": 0.25}
-"""Of the kills; a search takes the longest."""
+"""Each kind's share of the kills; a search takes the longest."""
 
 
 def prepared(place: Path, kind: str) -> Path:
@@ -151,7 +151,7 @@ def prepared(place: Path, kind: str) -> Path:
 
 
 def disturbed(kind: str, kills: int, place: Path, moment: random.Random) -> dict[str, int]:
-    """Kill the work so often; each time it is done nevertheless, what came of it is compared."""
+    """Kill the work this many times; whenever it is done nevertheless, compare its outcome with an undisturbed one."""
     command, is_done, outcome = WORK[kind]
     whole = prepared(place / "whole", kind)
     began = time.monotonic()

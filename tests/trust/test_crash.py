@@ -1,4 +1,7 @@
-"""Killed, out of disk, read-only, unread: the last good state is kept, and what goes on ends as if undisturbed."""
+"""Tests of crashes: kills, a full or read-only disk, output that nobody reads, and too little memory.
+
+The last good state is kept, and whatever resumes from it ends as if undisturbed.
+"""
 
 import contextlib
 import errno
@@ -42,7 +45,7 @@ def test_killed_a_hundred_times_nothing_is_lost_or_doubled(tmp_path: Path, recor
 
 @contextlib.contextmanager
 def failing(monkeypatch: pytest.MonkeyPatch, at: int, code: int) -> Iterator[list[int]]:
-    """From the ``at``-th call on, what writes to the disk fails; the list counts the calls."""
+    """Let ``at`` calls that write to the disk succeed, and all later ones fail with ``code``; the list counts calls."""
     calls: list[int] = []
     with monkeypatch.context() as patch:
         for name in ("write", "fsync", "replace", "mkdir"):
@@ -135,7 +138,7 @@ echo "read-only $?"
 
 
 def test_a_small_disk_and_a_read_only_one(tmp_path: Path) -> None:
-    """Real ones, where this user may make them."""
+    """These are real file systems; the test skips if this user may not mount any."""
     command = " ".join(["train", *flags("--hidden", "4000", "--checkpoint-every", "6", "--quiet")])
     script = FULL.format(size=900, place=tmp_path, python=sys.executable, command=command)
     script = script.replace(f"auxmod {command}\n", f"auxmod {command} --out run\n")
@@ -153,7 +156,7 @@ def test_a_small_disk_and_a_read_only_one(tmp_path: Path) -> None:
     assert "other cannot be written (Read-only file system)" in said
 
 
-# -- two at once, and nobody reading --------------------------------------------------------------------------
+# -- two processes at once, and output that nobody reads ------------------------------------------------------
 
 
 def test_a_run_is_trained_by_one_process_at_a_time(tmp_path: Path) -> None:
@@ -166,7 +169,7 @@ def test_a_run_is_trained_by_one_process_at_a_time(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_process_had_just_started_may_hold_its_run_for_a_moment(tmp_path: Path) -> None:
-    """A child shares its parent's lock from the fork to the exec, and a kill of the parent may fall between."""
+    """A child shares its parent's lock from fork to exec, and the parent may be killed in between."""
     run = Run.create(tmp_path / "run", tiny())
     descriptor = os.open(run.path, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)

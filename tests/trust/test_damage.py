@@ -1,4 +1,4 @@
-"""A damaged file is named, with how to go on; it never gives a traceback, nor another number in silence."""
+"""Tests of damaged files: the message names the file and what to do; no traceback, and no wrong figure unnoticed."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from auxmod.experiments.results_file import Results
 from tiny import flags, tiny
 
 BITS = int(os.environ.get("BITS", "8"))
-"""Single bits turned in each file; `make soak` turns many more."""
+"""How many single bits to flip in each file; `make soak` flips many more."""
 CHECKED: list[str] = []
 EVAL = ("eval", "run", "--samples", "40", "--json")
 SHOW = ("runs", "show", "run", "--json")
@@ -38,7 +38,7 @@ COMMANDS = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run, another, one of another shape, and one that was stopped."""
+    """Three finished runs, one of another shape, and a copy of the first without its result, as after a stop."""
     place = tmp_path_factory.mktemp("made")
     auxmod.train(tiny(), out=place / "run")
     auxmod.train(tiny(seed=1), out=place / "other")
@@ -56,7 +56,7 @@ def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def check(outcome: Outcome, whole: Outcome, name: str, what: str, place: Path) -> None:
-    """As it was, or a sentence that names the file."""
+    """Check that the outcome is that of the whole file, or that a sentence names the file as refused or left out."""
     said = outcome.err.replace("\n", " ")
     left_out = outcome.code == 0 and "Left out: " in said and name in said
     as_it_was = outcome.code == 0 and outcome.out == whole.out
@@ -73,7 +73,7 @@ def test_a_damaged_run_is_refused_by_the_files_name(place: Path, name: str) -> N
     for what, changed in damages(content, [chosen.getrandbits(30) for _ in range(BITS)]):
         path.write_bytes(changed)
         for command, before in whole.items():
-            torn = name == "metrics.jsonl" and content.startswith(changed)  # a curve may end anywhere: it grows
+            torn = name == "metrics.jsonl" and content.startswith(changed)  # a curve may end anywhere, as it grows
             if not torn:
                 check(call(*command), before, name, f"{what} {command}", place)
 
@@ -115,7 +115,7 @@ def test_a_damaged_results_file_is_refused_by_its_line(tmp_path: Path, monkeypat
     assert {outcome.code for outcome in whole.values()} == {0}
     content, chosen = path.read_bytes(), random.Random(0)
     for what, changed in damages(content, [chosen.getrandbits(30) for _ in range(4 * BITS)]):
-        # the file grows by whole lines and is appended to; a last line without its end is one that is being written
+        # lines are appended whole, so fewer or repeated lines are valid; a last line without its end is being written
         rows_lost = content.startswith(changed) or what == "twice" or not changed.endswith(b"\n")
         if not rows_lost:
             path.write_bytes(changed)
@@ -143,7 +143,7 @@ class StopError(Exception):
 
 
 def stopped_sweep(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A sweep that died after its first checkpoint."""
+    """Run a sweep that dies after its fourth checkpoint; return its command."""
     command = ["sweep", *flags("--seed", "0:1"), "--results", "s.jsonl", "--checkpoint-every", "1", "--quiet"]
     saved: list[int] = []
     save = saving.save_state
@@ -222,7 +222,7 @@ def test_load_says_which_file_and_what_to_do(place: Path, made: Path) -> None:
         auxmod.load(place / "run")
 
 
-# -- runs that came to nothing --------------------------------------------------------------------------------
+# -- runs that failed -----------------------------------------------------------------------------------------
 
 
 def test_a_diverged_run_is_listed_as_failed_with_its_reason(tmp_path: Path, nan_loss: Callable[[], None]) -> None:
@@ -249,5 +249,5 @@ def nan_loss(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 def test_so_much_was_damaged(record_property: Callable[[str, object], None]) -> None:
-    """The last of this file: how many commands met a damaged one."""
+    """Record how many cases the tests above checked; must stay the last test of this file."""
     record_property("damaged", len(CHECKED))

@@ -1,4 +1,4 @@
-"""Whatever is typed or found in a file: an answer that holds, or a sentence. Never another exception.
+"""Tests with random input: whatever is typed or found in a file gives a valid answer or a `UserError`, nothing else.
 
 `FUZZ=50 pytest tests/trust/test_fuzz.py` (`make fuzz`) tries fifty times as many cases, new ones each time.
 """
@@ -126,7 +126,7 @@ ROW = made_up.row(tiny(k=3), 0.5)
 @cases(250)
 @given(changed(ROW), st.booleans())
 def test_a_row_is_read_as_it_is_or_refused_by_its_line(tmp_path: Path, row: dict[str, Any], seal: bool) -> None:
-    """Sealed too: a stranger can make a checksum."""
+    """Some rows are sealed after the change, since a stranger can compute a checksum too."""
     counted("rows")
     path = tmp_path / "r.jsonl"
     path.write_text(json.dumps(sealed(row) if seal else row) + "\n")
@@ -238,7 +238,7 @@ def test_arguments_end_in_an_answer_or_a_sentence(
 
 
 def test_enough_cases_were_tried(record_property: Any, request: pytest.FixtureRequest) -> None:
-    """The last of this file, after the others."""
+    """Count the cases of the other tests; must stay the last test of this file."""
     if len(TRIED) < 12:
         pytest.skip("only some of the tests of this file were run")
     record_property("cases", sum(TRIED.values()))

@@ -1,4 +1,4 @@
-"""Many runs in one store, and long runs: time grows with their number and no faster, memory does not grow at all."""
+"""Tests with many runs in one store, and with a long run: time grows no faster than their number, memory not at all."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def results_file(place: Path, count: int) -> Path:
 
 
 def directories(place: Path, count: int) -> Path:
-    """Finished runs without their weights, each in a directory."""
+    """Make finished runs without their weights, each in a directory; return the directory that holds them."""
     for seed in range(count):
         config = tiny(seed=seed)
         row, run = made_up.row(config), place / f"{count}" / f"run-{seed}"
@@ -41,7 +41,7 @@ def directories(place: Path, count: int) -> Path:
 
 
 def seconds(*words: str) -> float:
-    """Of this process's time, the least of three; of what takes long, the first."""
+    """The CPU seconds that a command takes: the least of three runs, or the first if it takes more than one second."""
     best = float("inf")
     for _ in range(3):
         began = time.process_time()
@@ -54,7 +54,7 @@ def seconds(*words: str) -> float:
 
 
 def calls(*words: str) -> int:
-    """How many functions are called: the same on a busy machine as on a quiet one."""
+    """How many functions a command calls, which does not depend on how busy the machine is."""
     count = 0
 
     def seen(frame: object, event: str, argument: object) -> None:
@@ -80,7 +80,7 @@ def commands(path: Path, count: int) -> dict[str, tuple[str, ...]]:
 def growth(
     place: Path, few: int, many: int, names: tuple[str, ...], cost: Callable[..., float] = seconds
 ) -> dict[str, Any]:
-    """The cost for few and for many, and how many times as much it is."""
+    """Each command's cost for few and for many runs, and the ratio of the two."""
     small, large = commands(results_file(place, few), few), commands(results_file(place, many), many)
     if "directories" in names:
         small["directories"] = ("runs", "list", str(directories(place, few)))

@@ -1,4 +1,7 @@
-"""The core alone works; each extra that is missing is answered by the line that installs it; licences go together."""
+"""Tests of the installation: the core works alone, and a missing extra is named with the command that installs it.
+
+The licences of all dependencies must also be compatible with ours.
+"""
 
 import subprocess
 import sys
@@ -47,7 +50,7 @@ BEHIND = {
     "tensorboard": ("torch.utils.tensorboard", "torch.utils.tensorboard.writer"),
     "optuna": ("auxmod.experiments.search", "auxmod.experiments.study"),
 }
-"""Modules that import it, and may have done so already."""
+"""For a module, others that import it and may already have been loaded."""
 
 
 def test_every_extra_that_a_user_may_lack_is_tried() -> None:
@@ -70,7 +73,7 @@ for command in {commands}:
 
 
 def test_the_core_needs_no_extra(tmp_path: Path) -> None:
-    """Train, evaluate, predict, sweep, list: with nothing that an extra brings."""
+    """Train, evaluate, predict, sweep and list, without any package that an extra installs."""
     extra = set(dependencies.needed(("dev",))) - set(dependencies.needed())
     modules = {name.replace("-", "_") for name in extra} | {"matplotlib", "optuna", "plotly", "ray"}
     commands = [
@@ -93,4 +96,4 @@ def test_licences_of_all_dependencies_go_with_ours(record_property: Any) -> None
     record_property("licences", len(found))
     odd = {name: text for name, text in found.items() if not dependencies.is_allowed(text)}
     assert odd.keys() <= dependencies.LOOKED_INTO.keys(), odd
-    assert not odd.keys() & dependencies.needed(USED).keys()  # nothing that a user installs is among them
+    assert not odd.keys() & dependencies.needed(USED).keys()  # none of them is among what users install

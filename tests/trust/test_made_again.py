@@ -1,4 +1,4 @@
-"""A stored result can be made again: one of those behind the README's table, with the command that made it."""
+"""Test that a stored result can be made again: one behind the README's table, with the command that made it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of figures says what was measured."""
+"""Test that the generated block of the reliability page holds the stored measurements."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A model, a run or a results file from a stranger runs no code, and makes nothing be written outside its place."""
+"""Tests that a model, run or results file from a stranger runs no code, and causes no write outside its place."""
 
 import ast
 import json
@@ -27,7 +27,7 @@ CALLS = {"eval", "exec", "compile", "__import__", "torch.load", "torch.save", "t
 
 
 class Mine:
-    """What would leave a trace, were it unpickled."""
+    """An object that leaves a trace when it is unpickled."""
 
     def __init__(self, trace: Path) -> None:
         self.trace = trace
@@ -37,7 +37,7 @@ class Mine:
 
 
 def names(tree: ast.AST) -> set[str]:
-    """Every module that is imported, and every function that is called by its full name."""
+    """The top-level names of all imported modules, and the full names of all functions that are called."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -71,7 +71,7 @@ def test_a_pickle_is_not_read_whatever_it_is_called(run: Path) -> None:
     trace = run.parent / "trace"
     harmful = pickle.dumps(Mine(trace))
     pickle.loads(harmful)
-    assert trace.exists()  # it would work
+    assert trace.exists()  # the attack itself works
     trace.unlink()
     (run / "model.safetensors").write_bytes(harmful)
     assert call("eval", "run").code == 2
@@ -86,7 +86,7 @@ def test_a_pickle_is_not_read_whatever_it_is_called(run: Path) -> None:
 
 
 def test_a_configuration_that_would_fill_the_memory_is_refused_at_once(run: Path) -> None:
-    """The shapes are compared before anything of that size is made."""
+    """The shapes are compared before anything of that size is allocated."""
     for huge in ({"layers": 10**9}, {"hidden": 10**12}, {"width": 2**40}):
         config = auxmod.build(**vars_of(tiny()) | huge)
         write_json(run / "config.json", sealed(config.to_dict()))
@@ -103,7 +103,7 @@ def vars_of(config: Any) -> dict[str, Any]:
 
 
 def test_links_in_a_run_are_not_written_through(run: Path) -> None:
-    """Whatever of a stranger's run points elsewhere, going on with it leaves that alone."""
+    """Resuming a stranger's run leaves alone the files that its links point to."""
     (run / "result.json").unlink()
     outside = {}
     for name in ("metrics.jsonl", "provenance.json", "result.json", "model.safetensors", "config.json"):
@@ -176,7 +176,7 @@ def test_names_and_sentences_from_files_cannot_command_the_terminal(run: Path) -
 
 
 def test_data_that_a_configuration_names_must_be_what_it_was(run: Path) -> None:
-    """A stranger's run may name any path; what is there is only read, and only if it is the same data."""
+    """A stranger's run may name any path; the file there is only read, and used only if it is the same data."""
     Path("secret").write_text("mine")
     plain = tiny().to_dict()
     plain["training"] |= {"data": str(Path("secret").absolute()), "data_sha256": "0" * 64}

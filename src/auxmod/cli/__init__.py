@@ -46,8 +46,21 @@ for heading, commands in COMMANDS.items():
 app["--help"].group = app["--version"].group = Group.create_ordered("Options")
 
 
+def _reflow(app: App) -> None:
+    """Join the lines of each paragraph of the commands' help, so that a terminal of any width can wrap them anew."""
+    for name in app:
+        if not name.startswith("-"):
+            paragraphs = (" ".join(paragraph.split()) for paragraph in app[name].help.split("\n\n"))
+            prose = (each for each in paragraphs if not each.startswith("Parameters --"))  # shown in panels instead
+            app[name].help = "\n\n".join(prose)
+            _reflow(app[name])
+
+
+_reflow(app)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return 0 done, 1 failed, 2 wrong use, 130 interrupted after saving, 141 output no longer read."""
+    """Run a command; return 0 done, 1 failed, 2 wrong use, 130 interrupted, 141 output no longer read."""
     warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

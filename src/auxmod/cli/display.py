@@ -52,7 +52,7 @@ class _Console(Console):
             self.on_broken_pipe()
 
     def on_broken_pipe(self) -> None:
-        """If nobody reads the results, end, in `main`; if nobody reads the progress, work on without showing it."""
+        """If nobody reads the results, raise, so that `main` ends; if nobody reads the progress, go on without it."""
         if not self.stderr:
             raise BrokenPipeError  # rich's own version exits with 1
         with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:

@@ -1,4 +1,4 @@
-"""`auxmod grid`: the paper's search for K and r, as one ensemble, and its choice."""
+"""`auxmod grid`: the paper's search for K and r, trained in ensembles, and its choice."""
 
 from __future__ import annotations
 
@@ -38,14 +38,17 @@ def grid(
 ) -> None:
     """Search for K and r as the paper does: train every pair of a grid, and choose by held-out accuracy.
 
-    K is 4 to 9 and r 0.1 to 0.4 unless --k and --r say otherwise; several seeds are averaged. Held-out inputs are
-    drawn apart from those trained and tested on, so that the choice does not flatter the test accuracy beside it. Of a
-    q above 1000 few answers are exact, and those count that are near, within 0.005·q.
+    By default K is 4 to 9 and r is 0.1 to 0.4 in steps of 0.1. If --seed has several values, a pair counts by its mean
+    over them. The held-out inputs are drawn apart from those for training and for testing, so that the choice does not
+    flatter the test accuracy shown beside it. If q is above 1000, few answers are exact, so the choice goes by near
+    answers, within 0.005·q.
 
     Example: auxmod grid --n 16 --q 97 --preset best --then-samples 1_000_000
     """
     common = common or Common()
     axes = GRID | given_axes(flags, common.config)
+    fixed = " and ".join(flag(name) for name in ("moduli", "weights") if name in axes)
+    require(not fixed, f"A grid is of K and r, which give the moduli and their weights: leave out {fixed}.")
     for name, given in axes.items():
         single = name in ("k", "r", "seed") or len(alternatives(name, given)) == 1
         require(single, f"{flag(name)} has several values, but a grid is of --k and --r (and --seed).")
@@ -72,11 +75,11 @@ def grid(
 
 
 def _longer(config: RunConfig, samples: int | None, out: Path | None) -> RunConfig | None:
-    """The run to hand the choice on to, and its place: checked before the search rather than after it."""
+    """The longer run, still without the choice; None if none is asked for. It is checked here, before the search."""
     require(samples is not None or out is None, "--out is the place of the longer run: give --then-samples with it.")
     if out is not None:
         require(not out.exists(), f"{out} exists already: choose another --out.")
-        check_free(out, force=False)  # nor is a file in the way
+        check_free(out, force=False)  # nor may its folder be a file
     if samples is None:
         return None
     require(not config.training.data, "--then-samples draws samples, but --data names a file of them: give one.")
@@ -99,7 +102,7 @@ def _train_longer(best: Mapping[str, Any], longer: RunConfig, out: Path | None, 
 
 
 def show(found: Mapping[str, Any]) -> None:
-    """The heatmap, the choice, and what there is to say against it."""
+    """Print the heatmap, the choice, and its caveats: ties and failed cells."""
     out = console()
     size = f"N = {found['n']}, q = {found['q']}, {found['samples']:,} samples"
     near = found["by"] == "near"
@@ -123,7 +126,7 @@ def show(found: Mapping[str, Any]) -> None:
 
 
 def heatmap(found: Mapping[str, Any]) -> Table:
-    """Held-out accuracy over K and r, with ρ below each."""
+    """A table of held-out accuracy over K and r, with ρ below each."""
     cells = {(cell["k"], cell["r"]): cell for cell in found["cells"]}
     ks, rs = sorted({k for k, _ in cells}), sorted({r for _, r in cells})
     chance = found["near_chance" if found["by"] == "near" else "chance"]
@@ -146,7 +149,7 @@ def _cell(cell: Mapping[str, Any] | None, found: Mapping[str, Any]) -> Text:
 
 
 def _colour(share: float) -> str:
-    """From dark blue at 0 through green to yellow at 1, with ink that can be read on it."""
+    """A cell's style: dark purple at 0 through green to yellow at 1, and a text colour that can be read on it."""
     stops = ((68, 1, 84), (49, 104, 142), (53, 183, 121), (253, 231, 37))
     place = min(max(share, 0.0), 1.0) * (len(stops) - 1)
     i = min(int(place), len(stops) - 2)

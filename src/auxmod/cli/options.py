@@ -1,4 +1,4 @@
-"""The flags that describe a run, made from the configuration's own fields, and reading what they are given.
+"""The flags that describe a run, made from the configuration's own fields, and how their values are read.
 
 Each flag takes its name, type, default and help from its field, so there is one place to change. Precedence:
 flag > environment (`AUXMOD_…`) > `--config` file > `--preset` > default.
@@ -37,12 +37,12 @@ _EXTRA = (
 _PANELS = {name: Group.create_ordered(name.capitalize()) for name in (*GROUPS, "run")}
 """The help's panels, in order."""
 RUN = _PANELS["run"]
-"""The panel of flags that do not change what is learned."""
+"""The panel of flags that are not settings of a run."""
 
 
 @functools.cache
 def _field_docs(name: str) -> dict[str, str]:
-    """The docstring under each field of the configuration's dataclass of this name."""
+    """The docstring under each field of the configuration's dataclass with this name."""
     body = next(
         node.body
         for node in ast.parse(inspect.getsource(config_module)).body

@@ -1,4 +1,4 @@
-"""`auxmod report` and `auxmod view`: a store, or one run, as a web page of one file."""
+"""`auxmod report` and `auxmod view`: a store, or one run, as a single-file web page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def report(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Write a store as a web page of one file: tables beside the paper's, heatmaps, curves, theory, speed, every run.
+    """Write a store as a single-file web page: tables beside the paper's, heatmaps, curves, theory, speed, every run.
 
     Example: auxmod report runs --out report.html
     """
@@ -53,7 +53,7 @@ def view(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Write one run as a web page of one file: its answers, errors, curve, and whether it found a circle.
+    """Write one run as a single-file web page: its answers, errors, curve, and whether it found a circle.
 
     Example: auxmod view runs/aux-n16-q97-… --out view.html
 
@@ -72,7 +72,7 @@ def view(
 
     model = load(run, device)
     (entry,), _ = catalogue.find(run)
-    scores = entry.row.get("scores") or model.evaluate(samples)  # not finished, or failed: as it is now
+    scores = entry.row.get("scores") or model.evaluate(samples)  # unfinished or failed: measured as it is now
     size = file.write(view.page(entry, scores, inspect(model, samples)), out)
     if json:
         return print_json({"page": str(out), "run": entry.name, "bytes": size})

@@ -1,4 +1,4 @@
-"""`auxmod reproduce`: train what a table or figure of the paper lacks, and nothing else; then print or draw it."""
+"""`auxmod reproduce`: train only the runs that a table or figure of the paper lacks, then print or draw it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def reproduce(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run what a table or figure lacks, packed into ensembles, then print or draw it.
+    """Train the runs that a table or figure lacks, packed into ensembles, then print or draw it.
 
     Example: auxmod reproduce table1b --samples 100_000 --n 16 --q 97
     """
@@ -101,7 +101,7 @@ def reproduce(
 def _pictures(
     wanted: Sequence[Picture], out: Path | None, force: bool, dry_run: bool
 ) -> tuple[list[Picture], list[Picture]]:
-    """Those to draw, and those that are there and were not asked for by name, which are kept."""
+    """The figures to draw, and those to keep: without --out or --force, a file that exists is kept."""
     kept = [] if out or force else [figure for figure in wanted if figure.path.exists()]
     pictures = [figure for figure in wanted if figure not in kept]
     for figure in pictures:
@@ -121,7 +121,7 @@ def _draw(pictures: Sequence[Picture], kept: Sequence[Picture], stored: Index, a
 def _runs(
     item: str, presets: Sequence[str], seeds: int | None, samples: Sequence[int], only: Only
 ) -> dict[str, list[RunConfig]]:
-    """The runs that an item needs, or each of all the items."""
+    """The runs that an item needs, under its name; for `all`, those of every item. Empty if it needs none."""
     from auxmod.experiments.recipes import RECIPES, at_samples, cells
 
     keep = only.keeper()
@@ -142,7 +142,7 @@ def _stored(place: Path) -> Index:
 
 
 def _run(item: str, runs: Sequence[RunConfig], place: Path, common: Common) -> int:
-    """Train what has no result anywhere in the place; how many runs failed, now or before."""
+    """Train the runs without a result in the place, and those to be retried; return how many failed, now or before."""
     left, failed = _left(_stored(place), runs, common.retry_failed)
     file = place if place.suffix == ".jsonl" else place / f"{item}.jsonl"
     rows = replace(common, results=file).run(left) if left else []
@@ -150,7 +150,7 @@ def _run(item: str, runs: Sequence[RunConfig], place: Path, common: Common) -> i
 
 
 def _left(stored: Index, runs: Sequence[RunConfig], retry_failed: bool) -> tuple[list[RunConfig], list[RunConfig]]:
-    """Those to train, and those that failed before and are left so."""
+    """The runs to train, and those that failed before and are not tried again."""
     from auxmod.reporting.results import failures, missing
 
     left, failed = missing(stored, runs), failures(stored, runs)

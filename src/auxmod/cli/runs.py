@@ -1,4 +1,4 @@
-"""`auxmod runs`: what is in the store, listed, shown, removed and compared."""
+"""`auxmod runs`: list, show, remove and compare the runs in a store."""
 
 from __future__ import annotations
 
@@ -92,20 +92,21 @@ def rm(
     *,
     yes: Annotated[bool, SWITCH, Parameter(help="Do not ask.")] = False,
 ) -> None:
-    """Delete run directories; whatever is not one, or holds something else besides, is refused.
+    """Delete run directories, but none of them if any is not a run or holds other files too.
 
     Parameters
     ----------
     runs: list[Path]
         Their directories.
     """
-    chosen = [_removable(path) for path in {os.path.abspath(path): path for path in runs}.values()]
+    named = {Path(os.path.abspath(path)): path for path in runs}
+    chosen = [_removable(path) for place, path in named.items() if named.keys().isdisjoint(place.parents)]
     if not yes:
         many = f"{len(chosen)} run{'s' * (len(chosen) > 1)}"
         require(sys.stdin.isatty(), f"This deletes {many} for good: add --yes to do so.")
         names = ", ".join(str(run.path) for run in chosen)
         answer = ""
-        with contextlib.suppress(EOFError):  # a Ctrl-D is no yes
+        with contextlib.suppress(EOFError):  # Ctrl-D means no
             answer = input(f"Delete {names} for good? [y/N] ")
         if answer.strip().lower() not in ("y", "yes"):
             return console().print("Nothing was deleted.")
@@ -120,17 +121,17 @@ def rm(
 
 
 def _removable(path: Path) -> Run:
-    path = path if path.name not in ("", "..") else path.resolve()  # a directory cannot be removed by the name of `.`
+    path = path if path.name not in ("", "..") else path.resolve()  # rmdir refuses `.` and `..`
     run = Run.open(path)
     require(not path.is_symlink(), f"{path} is a link: name the run's own directory.")
-    _ = run.config  # a configuration of ours, or a sentence
+    _ = run.config  # refuses a configuration that is not ours
     other = [each.name for each in sorted(path.iterdir()) if not _is_of_a_run(each)]
     require(not other, f"{path} holds more than a run ({', '.join(other[:3])}): move that away first.")
     return run
 
 
 def _is_of_a_run(path: Path) -> bool:
-    """Whether it is one of a run's files, or the models that it has kept on its way and nothing else."""
+    """Whether a path is one of a run's files, or the directory of its kept models with nothing else in it."""
     if not path.is_dir():
         return path.name in FILES or is_leftover(path.name)
     models = [model for step in path.iterdir() for model in (step.iterdir() if step.is_dir() else [step])]
@@ -149,12 +150,12 @@ def compare(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Put the learning curves of several runs on one plot.
+    """Plot the learning curves of several runs together.
 
     Parameters
     ----------
     names: list[str]
-        Their directories, or the beginnings of their hashes; or else --where says which.
+        Their directories, or the beginnings of their hashes. Without names, --where chooses the runs.
     """
     require(
         bool(names) != (where is not None), "Name the runs to compare, or choose them with --where: one of the two."
@@ -181,7 +182,7 @@ def compare(
 
 
 def _apart(entries: Sequence[Entry]) -> list[str]:
-    """What runs of one method and N differ in, unless that is very much: a sweep's axes. Those two tell the rest."""
+    """The settings beyond `COLUMNS` in which runs of one method and N differ: a sweep's axes; none if too many."""
     groups: dict[tuple[str, int], list[Entry]] = {}
     for entry in entries:
         groups.setdefault((entry.settings["method"], entry.settings["n"]), []).append(entry)
@@ -191,12 +192,12 @@ def _apart(entries: Sequence[Entry]) -> list[str]:
 
 
 def _held_out(near: bool) -> str:
-    """What the curves are of."""
+    """What the curves show, as a title."""
     return f"Held-out answers within {NEAR:g}·q" if near else "Held-out match accuracy"
 
 
 def _large(entries: Sequence[Entry], how_many: Callable[[Iterable[bool]], bool]) -> bool:
-    """Whether any, or all, of the runs are of a q so large that few answers are exact."""
+    """Whether any, or all, of the runs have a q so large that few answers are exact; False for no runs."""
     return bool(entries) and how_many(by_near([entry.settings["q"]]) for entry in entries)
 
 
@@ -220,11 +221,11 @@ def _chosen(store: Path, where: str | None, sort: str | None, reverse: bool) -> 
 
 
 def _say_stopped(store: Path) -> None:
-    """Cells that were saved and not finished are in no list yet."""
+    """Report, on stderr, cells that were saved but are not finished: no list has them yet."""
     for path in catalogue.places(store):
         if path.is_file() and claims.directory_of(path).is_dir():
             book = Results(path)
-            with contextlib.suppress(OSError, UserError):  # of a file that is gone, or damaged, which has been told
+            with contextlib.suppress(OSError, UserError):  # the file is gone, or damaged, as reported before
                 book.refresh()
                 for cells, step in claims.stopped(path, book.scored | book.failures.keys()):
                     saved = f"{path}: {cells} more, saved at step {step:,}"

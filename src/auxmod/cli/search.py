@@ -1,4 +1,4 @@
-"""`auxmod search`: Optuna over the settings of a problem, in ensembles that drop what lags."""
+"""`auxmod search`: search the settings of a problem with Optuna, in ensembles that drop the runs that lag."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DEFAULT_RESULTS, DEFAULT_STORAGE = Path("runs/search.jsonl"), "sqlite:///runs/search.db"
 SHOWN = 10
-"""How many trials the table has."""
+"""The most trials that the table shows."""
 _TRIALS = "Trials in the study when it is done. [default: 48, or as many as the budget pays]"
 Trials = Annotated[int | None, WHOLE, Parameter(help=_TRIALS, group=RUN, show_default=False)]
 _BUDGET = "The most it may cost, in whole runs; what is pruned costs less."
@@ -59,19 +59,21 @@ def search(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Search for the settings with the best held-out accuracy (of a q above 1000, within 0.005·q), by Optuna.
+    """Search with Optuna for the settings with the best held-out accuracy.
 
     4:9 is any whole number from 4 to 9, 0.05:0.6 any number between, 1e-5:1e-3:log evenly in the logarithm, and
-    cls,mean either; a single value stays. Where nothing is left open, K, r, draw, lr, init and pooling of aux are
-    searched, or what another --method has of these (auto: lr). The same command goes on with a stopped search, and
-    after a finished one with more --trials.
+    cls,mean either of the two; a single value is fixed. If no flag leaves a choice, the search is over K, r, draw, lr,
+    init and pooling of aux, or over those of them that another --method has (auto: lr). If q is above 1000, few answers
+    are exact, so the search goes by near answers, within 0.005·q. The same command resumes a stopped search; with more
+    --trials, or a larger --budget, it continues a finished one.
 
     Example: auxmod search --n 16 --q 97 --preset best --k 4:9 --r 0.05:0.6 --budget 24
     """
     space = parse_space(given_axes(flags, config), preset)
     _require_means(plots)
+    from auxmod.experiments.origin import hidden
     from auxmod.experiments.search import examples, run_search
-    from auxmod.experiments.study import hidden, opened, summary
+    from auxmod.experiments.study import opened, summary
     from auxmod.learning.precision import resolve_device
 
     how, chosen = _plan(trials, budget, members, rungs, seed_sampler), resolve_device(device)
@@ -93,7 +95,7 @@ def search(
 
 
 def _require_means(plots: Path | None) -> None:
-    """That it can search, and draw in the end, is known before it begins."""
+    """Refuse, before the search starts, if Optuna is missing or the plots could not be drawn at the end."""
     if plots:
         require(not plots.is_file(), f"--plots {plots} is a file: name a directory.")
         check_name(plots / "history.png")
@@ -113,7 +115,7 @@ def _plan(trials: int | None, budget: float | None, members: int, rungs: str, se
 def _draw(found: Mapping[str, Any], place: Path) -> None:
     from auxmod.reporting.figures.search import history_figure, importance_figure
 
-    study = re.sub(r"[^\w.-]+", "-", found["study"])  # in their names: another search's are not drawn over
+    study = re.sub(r"[^\w.-]+", "-", found["study"])  # in the names, so that no search overwrites another's
     save(history_figure(found["trials"]), place / f"history-{study}.png", flag="--plots")
     save(importance_figure(found["importances"]), place / f"importance-{study}.png", flag="--plots")
 
@@ -143,12 +145,12 @@ def _show(found: Mapping[str, Any]) -> None:
 
 
 def _share(share: float | None) -> str:
-    """What an earlier version's trials may lack."""
+    """A share in percent, or – for None: trials of earlier versions may lack it."""
     return "–" if share is None else percent(share)
 
 
 def _said(name: str, value: Any) -> str:
-    """A setting as `auxmod train` takes it, every digit of it."""
+    """A setting as a flag of `auxmod train`, with all its digits."""
     if isinstance(value, bool):
         return flag(name) if value else flag(f"no_{name}")
     return f"{flag(name)} {','.join(map(str, value)) if isinstance(value, list | tuple) else value}"

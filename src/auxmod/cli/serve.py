@@ -1,4 +1,4 @@
-"""`auxmod serve`: the store in a browser."""
+"""`auxmod serve`: show a store in the browser."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ def serve(
     host: Annotated[str, Parameter(help="The address to listen on; any but loopback asks for a token.")] = "127.0.0.1",
     port: Annotated[int, WHOLE, Parameter(help="The port; 0 takes any free one.")] = 8097,
 ) -> None:
-    """Show a store in the browser while its runs go, with a playground to try its models.
+    """Show a store in the browser, live while its runs train, with a playground to try its models.
 
-    The page is for this machine alone unless --host says otherwise; it then opens only with the token that is printed.
+    By default only this machine can open the page. With a --host that others can reach, the page opens only with the
+    printed token.
     """
     require(0 <= port < 2**16, f"--port is {port}, but must lie in 0..65535.")
     from auxmod.serving.server import Server

@@ -1,4 +1,4 @@
-"""`auxmod sweep`: the product of lists and ranges of any flags, into one results file."""
+"""`auxmod sweep`: train all combinations of lists and ranges of any flags, into one results file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from auxmod.experiments.track import track_rows, tracker
 from auxmod.files import models_of
 
 PACKED = 40
-"""Ensembles that are told one by one."""
+"""The most ensembles that --dry-run lists one by one."""
 DEFAULT_RESULTS = Path("runs/sweep.jsonl")
 _KEEP_MODELS = "Keep each cell's model, in the directory <results>.models, under the run's hash."
 _KEEP_EVERY = "Keep it each so many steps too (at the next point of the curve), in steps/<step> below that."
@@ -60,7 +60,7 @@ DryRun = Annotated[
 
 @dataclass(frozen=True)
 class Keeping:
-    """Whether each cell's model is kept, and each how many steps as it is on its way."""
+    """Whether to keep each cell's final model, and the steps between models kept during training, if any."""
 
     models: bool = False
     every: int | None = None
@@ -68,7 +68,7 @@ class Keeping:
 
 @dataclass(kw_only=True)
 class Common:
-    """The flags that every way of running many cells has."""
+    """The flags shared by the commands that train many cells."""
 
     results: ResultsFile = DEFAULT_RESULTS
     preset: Preset = None
@@ -89,9 +89,9 @@ class Common:
         track: str | None = None,
         keep: Keeping | None = None,
     ) -> list[dict[str, Any]]:
-        """Train what is missing of the runs before the user's eyes; the rows of all of them, in order.
+        """Train the runs that are missing, showing progress; return the rows of all runs, in order.
 
-        Where nothing is missing, torch is not even imported.
+        If no run is missing, this does not import torch (a tracker may).
         """
         self.check(cluster, shared)
         tracked = tracker(track, self.results.parent) if track else None
@@ -110,7 +110,7 @@ class Common:
         return rows_of(configs, self.results)
 
     def check(self, cluster: str | None, shared: Path | None) -> None:
-        """Flags that cannot be meant are a sentence, before anything is planned."""
+        """Refuse flags that make no sense, before anything is planned."""
         every = self.checkpoint_every
         require(every >= 1, f"--checkpoint-every is {every}, but must be 1 step or more.")
         require(self.members is None or self.members >= 1, f"--members is {self.members}, but must be 1 or more.")
@@ -135,7 +135,7 @@ class Common:
         shared: Path | None,
         keep: Keeping,
     ) -> Iterator[Any]:
-        """The sweep itself, here or on a cluster."""
+        """Train the runs, here or on a cluster, and pass on the events."""
         options: dict[str, Any] = {"checkpoint_every": self.checkpoint_every, "retry_failed": self.retry_failed}
         options |= {"members": self.members, "stopping": stopping}
         if cluster:
@@ -169,8 +169,9 @@ def sweep(
 ) -> None:
     """Train a model for every combination, or cell, of the lists and ranges that the flags give.
 
-    4:9 is 4 to 9, 0.1:0.4:0.1 goes in steps of 0.1, 8,16 is a list, and 1,2,4;1,8 are two lists of --moduli. What the
-    results file has already is skipped, a stopped sweep goes on where it was, and several may write to one file.
+    4:9 is 4 to 9, 0.1:0.4:0.1 goes in steps of 0.1, 8,16 is a list, and 1,2,4;1,8 are two lists of --moduli. Cells
+    that the results file already has are skipped (with --keep-models, those whose models are kept as well). The same
+    command resumes a stopped sweep. Several sweeps may write to one file.
 
     Example: auxmod sweep --n 16 --q 97 --k 4:9 --r 0.1:0.4:0.1 --seed 0:2
     """
@@ -203,13 +204,13 @@ def sweep(
 
 
 def runs_of(cells: Sequence[Mapping[str, Any]], preset: str | None) -> list[RunConfig]:
-    """The runs that cells of settings describe, each once."""
+    """The runs that cells of settings describe, without repeats."""
     from auxmod.experiments.resolving import resolved_all
 
     return list({config.hash: config for config in resolved_all(cells, preset)}.values())
 
 
-# -- what it would do -----------------------------------------------------------------------------------------
+# -- dry run --------------------------------------------------------------------------------------------------
 
 
 def _describe(configs: Sequence[RunConfig], common: Common, keep: Keeping) -> None:

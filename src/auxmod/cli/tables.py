@@ -1,4 +1,4 @@
-"""Tables on a terminal: as wide as it is, groups of columns under their name, agreement in colour."""
+"""Tables on a terminal: fitted to its width, groups of columns under their names, agreement in colour."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from auxmod.reporting.cells import Cell, Table
 from auxmod.reporting.render import Format, Kind, Layout, layout, render
 
 LEAST = 14
-"""No column of words is folded to less."""
+"""The least width, padding included, to which the widest label column is folded."""
 SIDES = {0: "green", 1: "cyan", -1: "red"}
-"""Of a figure that is near the paper's, above it, below it."""
+"""The colour of a difference if our figure is near the paper's (0), above it (1) or below it (−1)."""
 
 
 def show_tables(made: Sequence[Table], form: Format) -> None:
@@ -27,7 +27,7 @@ def show_tables(made: Sequence[Table], form: Format) -> None:
 
 
 def _show(made: Table) -> None:
-    """A table as rich draws it, in as many parts as the width asks for, and its notes."""
+    """Print a table, in as many parts as the width requires, and its notes."""
     out, words = console(), layout(made)
     sizes = _sizes(words, out.width)
     out.print(made.title, style="italic", markup=False)
@@ -40,8 +40,8 @@ def _show(made: Table) -> None:
 
 
 def _sizes(words: Layout, width: int) -> list[int]:
-    """What each column takes. Where a group would not fit beside the labels, these fold: the words of the widest, such
-    as a setup's, then names longer than what is under them. No figure is cut."""
+    """The width of each column. If a group would not fit beside the label columns, these fold: first the words of the
+    widest, such as a setup's, then headings longer than the cells below them. No figure is cut."""
     columns = list(zip(*words.rows, strict=True))
     sizes = [max(map(len, (*head[:2], *column))) + 2 for head, column in zip(words.heads, columns, strict=True)]
     labels, groups = _columns(words)
@@ -55,7 +55,7 @@ def _sizes(words: Layout, width: int) -> list[int]:
 
 
 def _parts(words: Layout, sizes: Sequence[int], width: int) -> list[list[int]]:
-    """The columns of each part: the labels, and as many groups beside them as fit."""
+    """The columns of each part: those without a group, and as many groups beside them as fit."""
     ungrouped, groups = _columns(words)
     parts, room = [list(ungrouped)], width + 1 - sum(sizes[at] for at in ungrouped)
     left = room
@@ -70,7 +70,7 @@ def _parts(words: Layout, sizes: Sequence[int], width: int) -> list[list[int]]:
 
 
 def _columns(words: Layout) -> tuple[list[int], list[list[int]]]:
-    """Those of no group, which every part has, and those of each group."""
+    """The columns without a group, which every part repeats, and the columns of each group."""
     names = [head.group for head in words.heads]
     grouped = itertools.groupby((at for at, name in enumerate(names) if name), names.__getitem__)
     return [at for at, name in enumerate(names) if not name], [list(group) for _, group in grouped]
@@ -96,7 +96,7 @@ def _page(words: Layout, sizes: Mapping[int, int]) -> Any:
 
 
 def _styled(word: str, cell: Cell | None, kind: Kind) -> str:
-    """A word in the colour of what it says: what is missing, and how near the paper's figure is."""
+    """A word with a colour that shows a missing or failed figure, or how ours compares with the paper's."""
     side = cell.beside_paper() if cell and kind == "difference" else None
     colour = SIDES[side] if side is not None else {"not run": "dim", "–": "dim", "failed": "red"}.get(word)
     return f"[{colour}]{word}[/]" if colour else word

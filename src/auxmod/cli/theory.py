@@ -43,7 +43,9 @@ def theory(
     markdown: Annotated[bool, SWITCH, Parameter(help="Print --paper-errors as Markdown.")] = False,
     json: Json = False,
 ) -> None:
-    """Expected wraps, their law, ρ, the gap bound and the distance of sparse inputs: exact, for any N, q and moduli.
+    """Compute the paper's quantities exactly, for any N, q and moduli, beside the paper's own formulas.
+
+    These are the expected wraps and their law, ρ, the gap bound, and how far sparse inputs are from uniform ones.
 
     Example: auxmod theory --n 8 --q 31 --k 5 --r 0.2
     """
@@ -139,14 +141,14 @@ def _gap_rows(values: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def _law_rows(law: list[float]) -> list[tuple[str, str, str]]:
-    """The counts worth seeing, with bars."""
+    """A row with a bar for each number of wraps whose probability is at least 0.002."""
     most = max(law)
     seen = [(d, p) for d, p in enumerate(law) if p >= 0.002]
     return [(str(d), f"{p:.4f}", "█" * round(40 * p / most)) for d, p in seen]
 
 
 def _number(value: float | None) -> str:
-    """Five digits; what the summary leaves out as None is infinite, what is not a number is undefined."""
+    """Format to five digits; None, an infinite value of the summary, as ∞; NaN, an undefined one, as –."""
     if value is None:
         return "∞"
     return "–" if math.isnan(value) else f"{value:.5g}"

@@ -57,7 +57,7 @@ def train(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train one model: by our best method, auto, unless another is named; --preset paper for the paper's.
+    """Train one model, by default with auto, our best method; --preset paper gives the paper's method and setup.
 
     Example: auxmod train --n 16 --q 97 --method aux --k 5 --r 0.4 --samples 100_000
     """
@@ -88,7 +88,7 @@ def train(
 
 
 def say_seen(configs: Iterable[RunConfig]) -> None:
-    """Where inputs are so few that many of the test's are trained on, say so: accuracy is then no proof of learning."""
+    """Warn on stderr if a run trains on many of its test inputs: accuracy is then no proof of learning."""
     from auxmod.problem.theory import SEEN, seen_by
 
     most = max(configs, key=lambda config: seen_by(config) or 0.0, default=None)
@@ -100,13 +100,13 @@ def say_seen(configs: Iterable[RunConfig]) -> None:
 
 
 def default_path(config: RunConfig) -> Path:
-    """runs/<method>-n16-q97-<hash>, with a number behind it where that is taken."""
+    """runs/<method>-n16-q97-<hash>, with a number added if that exists."""
     name = f"{config.method.method}-n{config.problem.n}-q{config.problem.q}-{config.hash[:6]}"
     return free_path(Path("runs") / name)
 
 
 def free_path(path: Path) -> Path:
-    """The path itself, or the first of path-2, path-3, … that is not there."""
+    """The first of path, path-2, path-3, … that does not exist."""
     candidate, number = path, 2
     while candidate.exists():
         candidate, number = path.with_name(f"{path.name}-{number}"), number + 1
@@ -116,7 +116,7 @@ def free_path(path: Path) -> Path:
 def watch_run(
     run: Run, device: Any, quiet: bool, *, start: Start | None = None, keep_every: int | None = None, **options: Any
 ) -> dict[str, Any]:
-    """Train a run before the user's eyes (options of `single.train_run`); its figures."""
+    """Train a run, showing progress; return its figures. ``options`` are those of `single.train_run`."""
     from auxmod.experiments.single import curve_point, train_run
     from auxmod.learning.engine import Progress
 
@@ -138,7 +138,7 @@ def watch_run(
 
 
 def scores_table(run: Path, scores: dict[str, Any], inputs: str = "uniform inputs") -> Any:
-    """Accuracies, each beside its chance level."""
+    """A table of accuracies, each beside its chance level."""
     often, title = scores.get("asked"), f"{run} on {scores['samples']:,} {inputs}"
     if often and often["samples"] < scores["samples"]:
         title += f" ({often['samples']:,} of them asked {often['asks']} ways)"

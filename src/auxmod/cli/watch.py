@@ -1,4 +1,4 @@
-"""A sweep as it goes: cells done, running and failed, and the time left; and a stop that saves first."""
+"""Show a sweep's progress: cells done, running and failed, and the time left. A stop waits until all is saved."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class Stop:
-    """Whether a stop was asked for. A second time does not wait, nor does the first once all is saved.
+    """Whether a stop was requested. A second request interrupts at once; so does the first if everything is saved.
 
-    A terminal that closes may ask several times, and whoever closed it is not waiting.
+    A terminal that closes may send several signals. These do not interrupt the saving: nobody is waiting.
     """
 
     asked: bool = False
     saved: str = ""
-    """What to say of a stop once all is saved."""
+    """The message for a stop once everything is saved; empty before."""
     closed: bool = False
-    """Whether it was a terminal's end that asked."""
+    """Whether a closing terminal requested it."""
 
     def __call__(self) -> bool:
         return self.asked
@@ -45,9 +45,9 @@ class Stop:
 
 @contextlib.contextmanager
 def stop_when_asked() -> Iterator[Stop]:
-    """A Ctrl-C, the SIGTERM of a batch system or a closed terminal is only noted meanwhile: training saves first."""
+    """Inside the block, only note Ctrl-C, a batch system's SIGTERM or a closed terminal: training then saves first."""
     stop, heeded = Stop(), [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # which nohup sets
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup sets SIG_IGN
         heeded.append(signal.SIGHUP)
     before = {number: signal.signal(number, stop.press) for number in heeded}
     try:
@@ -66,11 +66,11 @@ class Watch(Live):
         self.running: Started | None = None
         self.began: float | None = None
         self.worked, self.at = 0.0, 0
-        """FLOPs of the ensembles that this process has ended; the step of the one in training."""
+        """FLOPs of the ensembles that this process has finished; the step of the one in training."""
         self.tasks = {name: self.bars.add_task(name, total=None, status="") for name in ("cells", "steps")}
 
     def see(self, event: Event) -> None:
-        """Something has happened."""
+        """Show an event of the sweep."""
         from auxmod.experiments.ensembles import Ended, Notice, Started
         from auxmod.experiments.sweep import Standing
 
@@ -148,7 +148,7 @@ class Watch(Live):
         return ", ".join(shown + ([f"about {duration(left)} left"] if left is not None else []))
 
     def _seconds_left(self) -> float | None:
-        """What is left of the sweep's arithmetic, at the rate seen so far."""
+        """The time for the rest of the sweep's arithmetic, at the rate seen so far; None if it is not known yet."""
         if self.running is None or self.standing is None or self.began is None:
             return None
         share, before = self.at / self.running.steps, self.running.step / self.running.steps
@@ -157,7 +157,7 @@ class Watch(Live):
 
 
 def duration(seconds: float) -> str:
-    """90 → 90 s; 600 → 10 min; 9000 → 2.5 h."""
+    """Format seconds: 90 → 90 s; 600 → 10 min; 9000 → 2.5 h."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -108,7 +108,7 @@ class Desk:
         self.task = ray.remote(**options, scheduling_strategy="SPREAD")(train_members)
 
     def hand_out(self, options: tuple[Any, ...], stopping: Callable[[], bool]) -> Standing:
-        """Claim ensembles of the cells that nobody trains, hand them to the cluster; return the sweep's standing."""
+        """Claim ensembles of cells that nobody trains, and hand them to the cluster; return the sweep's standing."""
         queue, made = self.queue, list[tuple[str, claims.Claim]]()
         if self.room is None and not all(map(queue.finished, queue.cells)):
             self.room = self._room(stopping)  # not under the lock, since it may wait for a worker

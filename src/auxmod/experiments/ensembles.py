@@ -86,13 +86,9 @@ def train_ensemble(
     and at the end, after the caller has taken its row.
     """
     began, steps = time.monotonic(), configs[0].training.steps
-    race, ensemble = Race.of(configs), None
-    if state and state.exists():
-        try:
-            race, ensemble = _restored(state, configs, device)
-        except UserError as error:
-            yield Notice(f"A saved ensemble cannot be gone on with, and starts over. {error}")
-    ensemble = ensemble or _made(configs, device)
+    race, ensemble, lost = _restored_or_made(state, configs, device)
+    if lost:
+        yield Notice(f"A saved ensemble cannot be resumed, so it starts over. {lost}")
     before, saver = race.seconds - began, Saver(state, checkpoint_every, stopping)
     kept, race.models = OnTheWay(_under(models), keep_every, race.step) if models else None, models is not None
     if kept and keep_every and race.step >= keep_every and not all((kept.place(c) / STEPS).is_dir() for c in configs):
@@ -130,6 +126,19 @@ def train_ensemble(
 def _under(models: Path) -> Callable[[RunConfig], Path]:
     """A function that gives the directory of a run's model."""
     return lambda run: models / run.hash
+
+
+def _restored_or_made(
+    state: Path | None, configs: Sequence[RunConfig], device: torch.device
+) -> tuple[Race, Ensemble, str]:
+    """An ensemble with its account, as saved or else new; and why a saved one could not be restored, or ''."""
+    lost = ""
+    if state and state.exists():
+        try:
+            return *_restored(state, configs, device), ""
+        except UserError as error:
+            lost = str(error)
+    return Race.of(configs), _made(configs, device), lost
 
 
 def _made(configs: Sequence[RunConfig], device: torch.device, snapshot: dict[str, Tensor] | None = None) -> Ensemble:

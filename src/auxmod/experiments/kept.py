@@ -1,6 +1,6 @@
-"""Models beside a results file: each run's under its hash, and in `steps/` below that those on its way. No torch.
+"""The models kept beside a results file: each run's under its hash, earlier steps' in `steps/` below that. No torch.
 
-A run's own model is written last, so that where it lies all that was to be kept of the run does.
+A run's final model is written last: if it is there, so is everything else that was to be kept of the run.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from auxmod.files import CONFIG, MODEL, STEPS, models_of, user_named
 
 @dataclass
 class Models:
-    """The models that a results file's runs are to have."""
+    """The models to be kept of a results file's runs."""
 
     results: Path
     every: int | None = None
-    """Each how many steps one is kept on its way, too."""
+    """If given, a model is also kept every so many steps during training."""
     _there: set[str] = field(default_factory=set)
 
     @property
@@ -28,14 +28,14 @@ class Models:
         return models_of(self.results)
 
     def prepare(self, runs: Iterable[str]) -> None:
-        """Make the directory; where one of the runs could not be kept in it, that is a sentence."""
+        """Make the directory; refuse it if one of the runs' models could not be kept there."""
         with user_named(self.place, "--results file"):
             self.place.mkdir(parents=True, exist_ok=True)
         for run in runs:
             self.has(run)
 
     def has(self, run: str) -> bool:
-        """Whether a run's model is there; another thing in its place is refused."""
+        """Whether a run's model is there; raise :class:`UserError` if something else is in its place."""
         if run not in self._there and self._find(self.place / run, run):
             self._there.add(run)
         return run in self._there
@@ -55,11 +55,11 @@ class Models:
         return (place / MODEL).is_file()
 
     def lies(self, run: str) -> bool:
-        """Whether there is a model under a run's name, be it whose it may."""
+        """Whether there is a model under a run's hash; does not check that it is this run's."""
         return (self.place / run / MODEL).is_file()
 
     def without_steps(self, configs: Iterable[RunConfig]) -> str | None:
-        """What is to be said where runs that have their model have none on their way, though these are asked for."""
+        """A warning if runs have their final model but not the ones during training that are asked for; else None."""
         cells = {config.hash for config in configs if self.every and self.every <= config.training.steps}
         lone = [run for run in cells if self.lies(run) and not (self.place / run / STEPS).is_dir()]
         if not lone:

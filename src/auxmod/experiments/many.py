@@ -1,4 +1,4 @@
-"""Many runs from Python: settings with their alternatives in, figures and models out. `auxmod.sweep`."""
+"""`auxmod.sweep`: train many runs from Python, and return their figures and models."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from auxmod.learning.trained import TrainedModel, load
 
 @dataclass(frozen=True, repr=False)
 class Cell:
-    """A run of a sweep, and what came of it."""
+    """A run of a sweep and its outcome."""
 
     settings: dict[str, Any]
-    """What the sweep was given, with this run's values; empty where it was given runs."""
+    """The settings that the sweep was given, with this run's values; empty if it was given runs."""
     config: RunConfig
     scores: dict[str, Any] | None
-    """Its figures on test inputs, as `result.json` has them: ``match``, ``chance``, ``tau``, ``by_wraps`` and others;
-    None where it failed."""
+    """The run's figures on test inputs, as in `result.json`: ``match``, ``chance``, ``tau``, ``by_wraps`` and others;
+    None if it failed."""
     failed: str | None
-    """Why there are no figures."""
+    """Why there are no figures; None if there are."""
     curve: list[dict[str, Any]]
     """Points of the learning curve: ``step``, ``loss``, and ``accuracy`` on held-out inputs."""
     model: TrainedModel | None
-    """None where it failed, or failed when it was trained again for its model."""
+    """None if the run failed, or failed when it was trained again for its model."""
 
     def __repr__(self) -> str:
         said = ", ".join(f"{name}={value!r}" for name, value in self.settings.items()) or self.config.hash
@@ -62,12 +62,14 @@ def sweep(
 ) -> list[Cell]:
     """Train many models, those of one shape together, and return a :class:`Cell` for each, in order.
 
-    Give any settings of :func:`train`, a list wherever a setting takes several values in turn: every combination is a
-    cell, ``k=[4, 5], seed=range(3)`` makes six. Or give runs, any list of them. With ``results``, a file, each cell
-    becomes a line of it, its model is kept in the directory `<results>.models`, under the run's hash, and what is there
-    already is not trained again; of what was stopped the same call goes on from where it was last saved. Each
-    ``keep_every`` steps models are kept on their way too, in `steps/<step>` below that. At most ``members`` train
-    together. ``tell`` hears how it goes.
+    Give settings of :func:`train`, with a list for each setting that takes several values. Every combination is a
+    cell: ``k=[4, 5], seed=range(3)`` makes six. Or give ``runs``, a list of `RunConfig`.
+
+    With ``results``, a file, each cell becomes a line of it, and its model is kept in the directory `<results>.models`
+    under the run's hash. Cells that have both already are not trained again, nor are failed ones; with
+    ``retry_failed`` each of these is tried once more. If the call is stopped, the same call goes on from the last save.
+    Every ``keep_every`` steps the models are also kept, in `steps/<step>` below that. At most ``members`` train
+    together. ``tell`` is called with each event.
     """
     check_options(keep_every, tell, results=results)
     able = members is None or (is_int(members) and members >= 1)
@@ -82,7 +84,7 @@ def sweep(
         options |= {"members": members, "retry_failed": retry_failed}
         if said := Models(place, keep_every).without_steps(configs):
             tell(Notice(said))
-        events = stack.enter_context(contextlib.closing(run_sweep(configs, place, chosen, **options)))  # claims go, too
+        events = stack.enter_context(contextlib.closing(run_sweep(configs, place, chosen, **options)))  # frees claims
         for event in events:
             tell(event)
         return [
@@ -94,7 +96,7 @@ def sweep(
 def _cells(
     runs: Sequence[RunConfig] | None, preset: str | None, settings: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], list[RunConfig]]:
-    """What each cell was given, and its run."""
+    """The settings each cell was given (empty if ``runs`` are given), and its run."""
     if runs is None:
         cells = expand_all([{name: _plain(value) for name, value in settings.items()}])
         return cells, resolved_all(cells, preset)
@@ -105,7 +107,7 @@ def _cells(
 
 
 def _plain(value: Any) -> Any:
-    """Ranges and numpy's arrays, as the lists and numbers that a file would have."""
+    """Convert ranges, tuples and numpy arrays to the lists and numbers that a file would have."""
     if isinstance(value, range | list | tuple):
         return [_plain(each) for each in value]
     return value.tolist() if hasattr(value, "tolist") else value

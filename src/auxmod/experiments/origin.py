@@ -1,4 +1,4 @@
-"""On what a result was made: versions, commit, device, command. Standard library only."""
+"""What a result was made on: versions, commit, device, command. Standard library only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from auxmod import __version__
 
 
 def provenance(*, device: str, precision: str, seconds: float, members: int = 1) -> dict[str, Any]:
-    """On what a result was made. ``members`` is how many runs shared the device in one ensemble."""
+    """What a result was made on. ``members`` is how many runs shared the device in one ensemble."""
     return {
         "auxmod": __version__,
         "commit": commit(),
@@ -32,19 +32,28 @@ def provenance(*, device: str, precision: str, seconds: float, members: int = 1)
     }
 
 
+_ABSOLUTE = re.compile(r"(^|^--[\w-]+=|,|:///)/(?:[^,]*/)?([^/,]+)/*(?=,|$)")
+"""An absolute path: alone, after a flag, in a list of paths, or in the address of a database."""
+
+
 def _command(program: str = "", *arguments: str) -> str:
-    """What was typed, without the machine's directories: an absolute path is shortened to its last part."""
+    """The command as typed, without passwords or the machine's directories: of an absolute path the last part stays."""
     ours = Path(program).name == "auxmod" or Path(program).parts[-2:] == ("auxmod", "__main__.py")
-    words = [re.sub(r"^(--[\w-]+=)?/(?:.*/)?([^/]+)/*$", r"\1\2", word) for word in arguments]
-    begun = ["auxmod"] if ours else ["python", *filter(None, [Path(program).name])]  # at a prompt it has no name
+    words = [_ABSOLUTE.sub(r"\1\2", hidden(word)) for word in arguments]
+    begun = ["auxmod"] if ours else ["python", *filter(None, [Path(program).name])]  # at a prompt: no name
     return shlex.join([*begun, *words])
+
+
+def hidden(text: str) -> str:
+    """The text with the password in any address replaced by ***."""
+    return re.sub(r"(://[^:/@\s]*:)[^@\s]*(?=@)|([?&]password=)[^&\s]*", r"\1\2***", text)
 
 
 @functools.cache
 def commit() -> str | None:
-    """The commit of the source tree this runs from, with a + where it was changed; None where it is not one.
+    """The commit of the source tree this runs from, with a + if the package was changed since; None if there is none.
 
-    `AUXMOD_COMMIT` names it where the tree was copied without its history.
+    `AUXMOD_COMMIT` names it if the tree was copied without its history.
     """
     if named := os.environ.get("AUXMOD_COMMIT"):
         return named
@@ -55,7 +64,7 @@ def commit() -> str | None:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
     try:
-        git("ls-files", "--error-unmatch", __file__)  # fails where the tree around it is another's
+        git("ls-files", "--error-unmatch", __file__)  # fails if the tree around it does not track this file
         return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "--", ".") else "")
     except (OSError, subprocess.SubprocessError):
         return None

@@ -1,4 +1,4 @@
-"""Runs → ensembles that fit the device, and what they will cost."""
+"""Pack runs into ensembles that fit the device, and forecast their cost."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from auxmod.learning.memory import EFFICIENCY, free_bytes, matrix_rate
 from auxmod.learning.precision import resolve_precision
 
 MOST_MEMBERS = 64
-"""More members hardly train faster together, and their results come later."""
+"""The default limit: more members hardly train faster together, and their results come later."""
 HEADROOM = 0.7
 """The share of the free memory that an ensemble is planned to fill: `member_bytes` is an estimate."""
 Shape = tuple[Any, ...]
 
 
 def check_precisions(configs: Sequence[RunConfig], device: torch.device) -> None:
-    """Refuse runs whose precision the device does not have."""
+    """Refuse runs whose precision the device does not support."""
     for precision in {config.training.precision for config in configs}:
         resolve_precision(precision, device)
 
@@ -34,9 +34,10 @@ def plan(
     free: int | None = None,
     limits: Mapping[Shape, int] | None = None,
 ) -> list[list[RunConfig]]:
-    """The ensembles in which to train the runs: each of one shape, in the order given, as large as ``free`` bytes hold.
+    """Split the runs into ensembles, each of one shape, in the order given, as large as ``free`` bytes hold.
 
-    ``members`` caps them all, ``limits`` those of some shapes. A run that does not fit alone is an ensemble of its own.
+    ``free`` defaults to the device's free memory; :data:`HEADROOM` of it is used. ``members`` caps all ensembles,
+    ``limits`` those of some shapes. A run that does not fit alone is an ensemble of its own.
     """
     most = MOST_MEMBERS if members is None else members
     room = HEADROOM * (free_bytes(device) if free is None else free)
@@ -50,7 +51,7 @@ def plan(
 
 
 def _split(members: Sequence[RunConfig], room: float, most: int, device: torch.device) -> list[list[RunConfig]]:
-    """Fill one ensemble after another; all members take what the largest does: tokens and classes pad to it."""
+    """Fill one ensemble after another. Each member takes the memory of the largest: tokens and classes pad to it."""
     out: list[list[RunConfig]] = []
     largest = 0
     for config in members:
@@ -64,7 +65,7 @@ def _split(members: Sequence[RunConfig], room: float, most: int, device: torch.d
 
 
 def forecast(ensembles: Sequence[Sequence[RunConfig]], device: torch.device) -> list[dict[str, Any]]:
-    """What each ensemble needs; the time is at the device's matrix rate, measured now."""
+    """The needs of each ensemble, one row each; the time is estimated from the device's matrix rate, measured now."""
     rates: dict[str, float] = {}
     rows = []
     for members in ensembles:

@@ -1,8 +1,8 @@
-"""Presets: plain functions that fill every setting that is not given. No training here, and no torch.
+"""Presets: plain functions that fill in settings that are not given. No training here, and no torch.
 
 `stated` is what the paper states, with our defaults for what it leaves open; `paper` is the setup that best explains
-its figures; `best` is what `aux` and `sparse` did best with in our trials; `demo` is a case for two CPU cores. A preset
-with something changed is named so too: `paper+init=0.02+clip=0`.
+its figures; `best` is what `aux` and `sparse` did best with in our trials; `demo` is a case for two CPU cores. A
+preset's name may change some of its settings: `paper+init=0.02+clip=0`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def demo(given: Mapping[str, Any]) -> Settings:
 
 _DEMO_METHODS: dict[str, Settings] = {
     "aux": {"k": 4, "r": 0.4, "draw": "expected"},
-    "sparse": {"alpha": 0.0},  # its penalty keeps so small a model from learning: each method at its best
+    "sparse": {"alpha": 0.0},  # its penalty would keep so small a model from learning
 }
 
 
@@ -64,11 +64,11 @@ PAPER_CHOICE: dict[str, dict[tuple[int, int], tuple[int, float]]] = {
 }  # fmt: skip
 """The paper's (K, r) for each (N, q), from its grid search: its Table 7, as printed."""
 OUR_CHOICE = dict.fromkeys([(16, 3329), (16, 42899), (16, 974269)], PAPER_CHOICE["angular"][16, 433])
-"""Table 7 has a hyphen here though Table 2 has results: the pair of (16, 433)."""
+"""For cells with a hyphen in Table 7 though Table 2 has results: the pair of (16, 433)."""
 
 
 def stated(given: Mapping[str, Any]) -> Settings:
-    """What the paper states is every setting's default; K and r are the choice for this (N, q), where there is one."""
+    """The paper's K and r for this (N, q), if it has them; whatever else it states is each setting's default."""
     if given.get("method", "aux") != "aux":
         return {}
     embedding = str(given.get("embedding", "angular"))
@@ -78,13 +78,13 @@ def stated(given: Mapping[str, Any]) -> Settings:
 
 
 LINEAR = f"{OF_LINEAR}0.02"
-"""The paper's “linear and embedding layers” from N(0, 0.02²), where they are PyTorch's own."""
+"""The paper's “linear and embedding layers” from N(0, 0.02²), read as PyTorch's own layers of these names."""
 
 
 def paper(given: Mapping[str, Any]) -> Settings:
-    """The setup whose accuracies come nearest to the paper's: docs/setup.md has the search for it."""
+    """The setup whose accuracies come nearest to the paper's: docs/setup.md describes the search for it."""
     method = str(given.get("method", "aux"))
-    if method == "auto":  # it is not the paper's, and has its own
+    if method == "auto":  # not the paper's; it has its own setup
         return {}
     if given.get("embedding", "angular") == "token":
         return stated(given) | {"pooling": "max", "init": LINEAR, "clip": 1.0}
@@ -97,8 +97,8 @@ LONGEST = 128
 
 
 def best(given: Mapping[str, Any]) -> Settings:
-    """What aux and sparse learned best with: docs/research.md has the trials. Other methods have aux's."""
-    if given.get("method") == "auto":  # it has its own
+    """The setups with which aux and sparse learned best (trials: docs/research.md); others, except auto, get aux's."""
+    if given.get("method") == "auto":  # it has its own setup
         return {}
     method, token = given.get("method", "aux"), given.get("embedding", "angular") == "token"
     n = given.get("n", 16)
@@ -122,14 +122,14 @@ PRESETS: dict[str, Callable[[Mapping[str, Any]], Settings]] = {
 
 
 CHANGE = re.compile(r"\+(?=[A-Za-z])")
-"""What stands before each change in a preset's name; 1e+4 has none."""
+"""The + before each change in a preset's name, but not that of 1e+4."""
 GIVEN = ("embedding", "samples", "test_samples", "asks", "data", "data_sha256")
 CHANGEABLE = tuple(name for name, group in SETTINGS.items() if group in ("model", "training") and name not in GIVEN)
-"""What a preset's name may change: how the encoder is built and trained, not what is learned and measured."""
+"""Settings that a preset's name may change: how the encoder is built and trained, not what is learned and measured."""
 
 
 def parsed(name: str) -> tuple[str, Settings]:
-    """A preset's plain name, and the changes that stand behind it.
+    """Split a preset's name into its plain name and the changes after it.
 
     >>> parsed("paper+init=0.02+clip=0")
     ('paper', {'init': '0.02', 'clip': 0.0})
@@ -148,12 +148,15 @@ def parsed(name: str) -> tuple[str, Settings]:
 
 
 def check_plain(plain: str, known: Collection[str], name: str) -> None:
-    """A preset that is not there is a sentence."""
+    """Refuse a preset that is not among the ``known`` ones."""
     require(plain in known, f"--preset is {name!r}; choose one of {', '.join(known)}, or change one: paper+init=0.02.")
 
 
 def with_preset(name: str | None, given: Mapping[str, Any]) -> Settings:
-    """The given settings, with what is not given filled from the preset; without one, the method is `auto`."""
+    """The given settings, with those not given filled from the preset.
+
+    Without a preset nothing is filled in, except that the method is `auto` if none of method, k, r and moduli is given.
+    """
     if name is None:
         return dict(given) if given.keys() & {"method", "k", "r", "moduli"} else {"method": "auto", **given}
     plain, changes = parsed(name)

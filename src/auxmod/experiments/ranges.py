@@ -1,4 +1,4 @@
-"""From lists and ranges to cells: what a sweep runs, one flat dictionary of settings a cell. Standard library only.
+"""Expand lists and ranges into a sweep's cells, each a flat dictionary of settings. Standard library only.
 
 | written             | means                                                             |
 |---------------------|-------------------------------------------------------------------|
@@ -7,10 +7,10 @@
 | `9:3:-2`            | 9, 7, 5, 3                                                        |
 | `8,16,32`, `0:2,10` | a list, of values and ranges alike                                |
 | `100K,1M`           | 100000 and 1000000                                                |
-| `1,2,4;1,8`         | for `moduli` and `weights`, which are lists already: two of them  |
+| `1,2,4;1,8`         | two lists, for settings that are lists, such as `moduli`          |
 
-A file (TOML) says the same with the same names; its values may be numbers, lists or such text. Tables `[[cells]]`
-in it are each expanded with what stands above them, one after another.
+A TOML file uses the same names; its values may be numbers, lists or such text. Each of its `[[cells]]` tables is
+expanded together with the settings above them, one table after another.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from auxmod.settings import SETTINGS
 MOST_CELLS = 100_000
 CELLS = "cells"
 AUX_ALONE = {"k", "r"}
-"""What other methods than aux have none of."""
+"""The settings that only the method aux has."""
 OPEN = (None, "aux")
-"""The methods that may have it: one that is left open may come to be aux."""
+"""The values of `method` that may have them: if it is left open, it may turn out to be aux."""
 _TYPES: dict[str, Any] = {name: get_type_hints(GROUPS[group])[name] for name, group in SETTINGS.items()}
 TYPES = _TYPES | {"k": int, "r": float, "seed": int}
 """Each flat setting's type."""
 
 
 def expand(axes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The product of every setting's alternatives; the last setting varies fastest.
+    """Return the product of every setting's alternatives; the last setting varies fastest.
 
     >>> expand({"k": "4:5", "r": "0.1,0.4"})
     [{'k': 4, 'r': 0.1}, {'k': 4, 'r': 0.4}, {'k': 5, 'r': 0.1}, {'k': 5, 'r': 0.4}]
@@ -49,7 +49,7 @@ def expand(axes: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def expand_all(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The cells of several tables, one after another; of several methods, K and r are of aux alone."""
+    """Return the cells of several tables, in order; if aux is one of several methods, only its cells have K and r."""
     values = [{name: alternatives(name, given) for name, given in table.items()} for table in tables]
     methods = {method for table in values for method in table.get("method", []) if method}
     apart = "aux" in methods and len(methods) > 1
@@ -58,7 +58,7 @@ def expand_all(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _count(table: Mapping[str, list[Any]], apart: bool) -> int:
-    """How many cells a table has."""
+    """The number of cells in a table."""
     sizes = {name: len(each) for name, each in table.items()}
     if not apart or "method" not in table:
         return math.prod(sizes.values())
@@ -68,7 +68,7 @@ def _count(table: Mapping[str, list[Any]], apart: bool) -> int:
 
 
 def _product(table: Mapping[str, list[Any]], apart: bool) -> Iterator[dict[str, Any]]:
-    """A table's cells; where methods are ``apart``, one of another than aux comes once, without K and r."""
+    """A table's cells; if ``apart``, cells of methods other than aux come once each, without K and r."""
     for places in itertools.product(*(range(len(each)) for each in table.values())):
         at = dict(zip(table, places, strict=True))
         cell = {name: table[name][place] for name, place in at.items()}
@@ -79,10 +79,10 @@ def _product(table: Mapping[str, list[Any]], apart: bool) -> Iterator[dict[str, 
 
 
 def alternatives(name: str, given: Any) -> list[Any]:
-    """The values that a setting takes in turn."""
+    """The values that a setting takes, one per cell, from one value, a list or text."""
     known = ", ".join(sorted(TYPES))
     require(name in TYPES, f"There is no setting {name!r}; known are: {known}.")
-    if given is None:  # as Python says what is left open
+    if given is None:  # left open, from Python
         return [None]
     if get_origin(TYPES[name]) is tuple:
         return _lists(name, given)
@@ -96,7 +96,7 @@ def alternatives(name: str, given: Any) -> list[Any]:
 
 
 def read_tables(path: Path) -> list[dict[str, Any]]:
-    """A sweep file's tables: what it says of each setting, once for each of its `[[cells]]`."""
+    """Read a sweep file: one table of settings for each of its `[[cells]]`, or one in all if it has none."""
     content = read_toml(path, "--from")
     cells = content.pop(CELLS, [{}])
     require(
@@ -107,7 +107,7 @@ def read_tables(path: Path) -> list[dict[str, Any]]:
 
 
 def flat(table: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """A file's settings, or a table's; [problem], [method], … around them are optional."""
+    """Flatten the settings of a file or table; [problem], [method], … around them are optional."""
     out: dict[str, Any] = {}
     for name, value in table.items():
         out |= value if name in GROUPS and isinstance(value, dict) else {name: value}
@@ -128,7 +128,7 @@ def _check_count(count: int) -> None:
 
 
 def _parsed(name: str, text: str) -> list[Any]:
-    """A list of values and ranges, as text."""
+    """Parse the text of a list of values and ranges."""
     out: list[Any] = []
     for item in text.split(","):
         item = item.strip()
@@ -139,7 +139,7 @@ def _parsed(name: str, text: str) -> list[Any]:
 
 
 def _value(name: str, text: str) -> Any:
-    """One value, as the setting's type; choices are checked by the configuration."""
+    """Convert one value to the setting's type; the configuration checks choices."""
     kind = TYPES[name]
     if kind is bool:
         truth = {"true": True, "false": False}.get(text.lower())
@@ -172,7 +172,7 @@ def _as(name: str, number: Decimal, text: str) -> Any:
 
 
 def _lists(name: str, given: Any) -> list[Any]:
-    """`1,2,4;1,8`, or a list of lists: each is one value."""
+    """The values of a setting that is a list: from `1,2,4;1,8`, from one list, or from a list of lists."""
     told = f"{flag(name)} is {given!r}"
     if isinstance(given, str):
         made = [tuple(_number(name, part, given) for part in text.split(",")) for text in given.split(";")]

@@ -1,7 +1,7 @@
-"""The runs that each of the paper's tables and figures needs, and those past it. No training here, and no torch.
+"""The runs for each of the paper's tables and figures, and for those past the paper. No training here, and no torch.
 
-A recipe lists, for one item and one preset, what is compared; :func:`cells` makes the runs of it, seed by seed, in the
-order in which they should be run.
+A recipe lists what is compared in one item with one preset; :func:`cells` makes its runs, one per seed, in the order
+in which to run them.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from auxmod.settings import build
 # ---- what the paper's tables and figures compare ----------------------------------------------------------
 
 SEEDS = {SMALL: 3}
-"""How many seeds a cell is run with, by training samples: one where it is not said, and one over K and r."""
+"""How many seeds a cell has, by its training samples, unless its recipe sets a number; one for other sizes."""
 LARGE_SIZES = tuple(itertools.product((16, 32, 64, 128), (257, 3329, 42899, 974269)))
 """The (N, q) of Table 2."""
 SWITCHES = {"norm": ("pre", "post"), "bias": (True, False), "init": ("0.02", "default"), "dropout": (0.0, 0.1)}
-"""What the 16 configurations vary."""
+"""The settings that the 16 configurations vary."""
 SEARCHED = tuple((cell["k"], cell["r"]) for cell in expand(GRID))
-"""The (K, r) that the paper searched: those of Table 3."""
+"""The (K, r) that the paper searched, as in Table 3."""
 KS, RS = range(2, 11), tuple(r / 10 for r in range(1, 10))
 HEATMAP = tuple(dict.fromkeys([*SEARCHED, *itertools.product(KS, RS)]))
 """The (K, r) of the heatmaps, the searched ones first."""
@@ -57,8 +57,8 @@ def table2(preset: str, samples: Sequence[int] = (LARGE, HUGE)) -> Iterator[Want
 
 
 def table3(preset: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
-    """The spread over the searched K and r, beside the baseline. The paper's is at 1M, ours at 100K unless asked; its
-    table has both."""
+    """The spread over the searched K and r, beside the baseline. The paper's is at 1M, ours at 100K by default; the
+    printed table has both."""
     for embedding, sizes in SIZES.items():
         for size, count in itertools.product(sizes, samples):
             yield wanted(preset, "sparse", size, embedding, count)
@@ -68,7 +68,7 @@ def table3(preset: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
 def configs(preset: str, samples: Sequence[int] = (LARGE,)) -> Iterator[Wanted]:
     """The 16 configurations of norm, bias, initial weights and dropout; token, N=8, q=97.
 
-    Small weights are so in the preset's own way, where it has one.
+    If the preset has small initial weights, its form of them is used.
     """
     own = wanted(preset, "aux", (8, 97), "token", LARGE).run.model.init
     able = ("default", "0.02", LINEAR)
@@ -87,7 +87,7 @@ def grid(
     sizes: Mapping[str, Iterable[tuple[int, int]]] = SIZES,
     pairs: Iterable[tuple[int, float]] = HEATMAP,
 ) -> Iterator[Wanted]:
-    """Match accuracy over K and r: the pairs that the paper searched before the rest."""
+    """Match accuracy over K and r, first for the pairs that the paper searched."""
     settings = [(size, embedding) for embedding in sizes for size in sizes[embedding]]
     aux = [wanted(preset, "aux", *setting, count) for count, setting in itertools.product(samples, settings)]
     for (k, r), want in itertools.product(pairs, aux):
@@ -101,13 +101,13 @@ def redbox(preset: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
 
 
 CURVE_SIZES = (("token", (8, 31)), ("angular", (32, 97)))
-"""Where the learning curves are drawn."""
+"""The cells whose learning curves are drawn."""
 REPEAT = LARGE // SMALL
-"""At equal compute, a tenth of the samples, 100K of 1M, is seen ten times as often."""
+"""At equal compute, a tenth of the samples (100K in place of 1M) is seen ten times as often."""
 
 
 def curves(preset: str, samples: Sequence[int] = (SMALL, LARGE)) -> Iterator[Wanted]:
-    """Learning curves: both methods at 100K and 1M, and the fewest samples with as many steps as ten times as many."""
+    """Learning curves: both methods at 100K and 1M, and at the fewest samples also for ten times the epochs."""
     for (embedding, size), variant in itertools.product(CURVE_SIZES, ("aux", "sparse")):
         usual = [wanted(preset, variant, size, embedding, count) for count in samples]
         yield from usual
@@ -121,14 +121,14 @@ def headline() -> Iterator[Wanted]:
 
 
 VISITS = 250_000
-"""Samples seen by a run of the demo, each once or more often."""
+"""Samples that a run of the demo sees, repeats included."""
 DISTINCT = (250, 500, 1_000, 2_000, 5_000, 10_000, 25_000, 50_000, 125_000, VISITS)
 HELD, PASSES = 10_000, (5, 10, 25, 50, 100)
-"""So many samples, seen ever more often."""
+"""A fixed number of samples, and the epochs to train on them."""
 
 
 def fewer() -> Iterator[Wanted]:
-    """The demo's sum from ever more samples at equal steps, and in ever more steps from equal samples."""
+    """The demo's problem with more and more samples at equal steps, and with more and more steps at equal samples."""
     sizes = [*((samples, VISITS // samples) for samples in DISTINCT), *((HELD, epochs) for epochs in PASSES)]
     for samples, epochs in dict.fromkeys(sizes):
         for variant in ("auto", "aux", "sparse") if samples * epochs == VISITS else ("aux", "sparse"):
@@ -137,15 +137,15 @@ def fewer() -> Iterator[Wanted]:
 
 
 TERMS, MODULI = (4, 6, 8, 12, 16, 24, 32, 48), (11, 31, 97, 257)
-"""How long a sum of the demo's modulus may be, and of which moduli one of its length."""
+"""The numbers of terms to try with the demo's modulus, and the moduli to try with its number of terms."""
 HARDEST = ((16, 97), (16, 257), (48, 31))
-"""The (N, q) among these at which the demo's K and r might not do for `aux`."""
+"""The (N, q) among these at which the demo's K and r might not suit `aux`."""
 
 
 def harder() -> Iterator[Wanted]:
-    """The demo by how long its sum is, and by its modulus: how far each method comes with as many samples and steps.
+    """The demo with other numbers of terms, or other moduli: what each method learns from as many samples and steps.
 
-    Where `aux` finds it hard, also with the 24 runs of the paper's search.
+    At the sizes that are hard for `aux`, it also has the 24 runs of the paper's search.
     """
     demo = next(headline()).run.problem
     sizes = [*((n, demo.q) for n in TERMS), *((demo.n, q) for q in MODULI)]
@@ -166,7 +166,7 @@ ASKS = 16
 
 
 class Case(NamedTuple):
-    """A cell of the table past the paper, and the τ at which it is judged; None for match accuracy."""
+    """A cell of the table past the paper, and the τs at which it is judged; None stands for match accuracy."""
 
     embedding: str
     size: tuple[int, int]
@@ -174,7 +174,7 @@ class Case(NamedTuple):
     taus: tuple[float | None, ...] = (None,)
     epochs: int = 10
     tuned: bool = True
-    """False where it was chosen before anything was run on it."""
+    """False if the case was chosen before anything was run on it."""
 
 
 CASES = (
@@ -193,7 +193,7 @@ CASES = (
 def beyond(samples: Sequence[int] = (SMALL, LARGE)) -> Iterator[Wanted]:
     """`auto` beside aux and sparse, each at its best, at equal samples and equal steps.
 
-    Where nothing was tuned, aux also has the 24 runs of the paper's search.
+    In cases that nothing was tuned on, aux also has the 24 runs of the paper's search.
     """
     cases = [case for case in CASES if case.samples in samples]
     for case, variant in itertools.product(cases, ("auto", "aux", "sparse")):
@@ -213,22 +213,22 @@ def _in_case(case: Case, variant: str, **more: Any) -> Wanted:
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """What an item wants, and what of it may be asked for otherwise."""
+    """The runs of an item, and which of its choices may be overridden."""
 
     wants: Callable[..., Iterator[Wanted]]
     seeds: int | None = None
-    """A cell's, where they do not go by its samples."""
+    """Seeds per cell, if they do not depend on its samples as in :data:`SEEDS`."""
     presets: bool = True
-    """False where it is the same whatever the preset."""
+    """False if the item is the same in every preset."""
     samples: bool = True
-    """False where their number is its own."""
+    """False if the number of samples cannot be chosen."""
     shown: tuple[int, ...] = ()
-    """The numbers of samples in its table, where these are not what it is run with unasked."""
+    """The numbers of samples in its table, if they are not those it is run with by default."""
     varied: tuple[str, ...] = ()
-    """Settings that it varies itself, so that no preset can change them."""
+    """Settings that the item varies itself, so that no preset may change them."""
 
     def __call__(self, preset: str, samples: Sequence[int] = ()) -> Iterator[Wanted]:
-        """What it wants in a preset, at its own numbers of samples or at these."""
+        """What the item compares in a preset, at these numbers of samples or else its own."""
         require(self.samples or not samples, "It has no other number of samples than its own: leave out --samples.")
         sizes = {"samples": samples} if samples else {}
         return self.wants(preset, **sizes) if self.presets else self.wants(**sizes)
@@ -253,16 +253,16 @@ RECIPES = {
     "longer": Recipe(longer, seeds=1, presets=False),
     "starts": Recipe(starts, seeds=1, presets=False),
 }
-"""By name, in the order in which they should be run."""
+"""The recipes by name, in the order in which to run them."""
 
 
 def differs_by_preset(item: str) -> bool:
-    """Whether an item's runs depend on the preset; what needs no runs does not."""
+    """Whether an item's runs depend on the preset; False for an item without runs."""
     return item in RECIPES and RECIPES[item].presets
 
 
 def check_changes(item: str, changes: Iterable[str]) -> None:
-    """A preset's change that an item, or one of all of them, would not show is a sentence."""
+    """Refuse a preset's change that does not affect the item, or that the item (for `all`, any item) varies itself."""
     for setting in changes:
         same = f"--preset changes {setting!r}, but {item} is the same in every preset: leave it out."
         require(item == "all" or differs_by_preset(item), same)
@@ -272,7 +272,7 @@ def check_changes(item: str, changes: Iterable[str]) -> None:
 
 
 def at_samples(items: Iterable[str], samples: Sequence[int]) -> list[str]:
-    """Those of the items that can be had at these numbers of samples; none of them is a sentence."""
+    """The items that can have these numbers of samples, or all if none are given; refuse if no item can."""
     names = list(items)
     able = [name for name in names if not samples or (name in RECIPES and RECIPES[name].samples)]
     require(bool(able), f"{', '.join(names)} has no other number of samples than its own: leave out --samples.")
@@ -289,8 +289,8 @@ def cells(
 ) -> list[RunConfig]:
     """The runs that a table or figure needs, each once, the most telling first.
 
-    ``seeds`` runs of each (by default as `SEEDS` says), of those whose facts ``keep`` keeps; ``samples`` in place of
-    the paper's sizes.
+    Each cell has ``seeds`` runs, unless its own number is fixed; by default the recipe's number, or else that of
+    :data:`SEEDS`. Only cells whose facts pass ``keep`` are included. ``samples`` replaces the item's own numbers.
     """
     require(item in RECIPES, f"There are no runs for {item!r}; choose one of {', '.join(RECIPES)}.")
     recipe = RECIPES[item]
@@ -309,5 +309,5 @@ def _samples(run: RunConfig) -> int:
 
 
 def _turn(run: RunConfig) -> tuple[int, int]:
-    """Table 2 at 1M tells most at large N; at 10M only small N may be affordable."""
+    """The order of Table 2: at 1M large N tells most, so it comes first; at 10M only small N may be affordable."""
     return _samples(run), run.problem.n if _samples(run) > LARGE else -run.problem.n

@@ -1,4 +1,4 @@
-"""From settings to a run, to begin or to go on with: what they leave open filled in, a data file named by its contents.
+"""From settings to a run, new or resumed: fill in what they leave open, and name a data file by its contents.
 
 No torch.
 """
@@ -24,7 +24,7 @@ from auxmod.settings import build
 
 
 def resolved(settings: Mapping[str, Any], preset: str | None = None) -> RunConfig:
-    """The run that settings and a preset describe; where they name a data file, with its length and digest."""
+    """The run that settings and a preset describe; if they name a data file, with its length and digest."""
     filled = with_preset(preset, settings)
     if not isinstance(data := filled.get("data", ""), str) or data:
         require(
@@ -37,7 +37,7 @@ def resolved(settings: Mapping[str, Any], preset: str | None = None) -> RunConfi
 
 
 def resolved_all(cells: Sequence[Mapping[str, Any]], preset: str | None) -> list[RunConfig]:
-    """The run that each cell of settings describes; a cell that is none is named by what tells it from others."""
+    """The run that each cell of settings describes; an error names its cell by the settings in which cells differ."""
     configs = []
     for cell in cells:
         try:
@@ -50,7 +50,7 @@ def resolved_all(cells: Sequence[Mapping[str, Any]], preset: str | None) -> list
 
 
 def with_digest(config: RunConfig) -> RunConfig:
-    """The same run; where it only names a data file, as `settings.build` leaves it, with its length and digest."""
+    """The same run; if it names a data file without a digest, as `settings.build` does, with its length and digest."""
     training = config.training
     if not training.data or training.data_sha256:
         return config
@@ -58,7 +58,7 @@ def with_digest(config: RunConfig) -> RunConfig:
 
 
 def resumed(place: str | Path | None, said: Mapping[str, Any]) -> Run:
-    """The run in a directory, to go on with by its own settings; only where its data lie now may be said."""
+    """Open the run in a directory to resume it with its own settings; only a new path of its data may be given."""
     require(place is not None, "--resume needs --out, the directory of the run to go on with.")
     out, others = Path(str(place)), sorted(said.keys() - {"data"})
     own = f"--resume takes the run's own settings from {out}; leave out, also of the environment: {', '.join(others)}."
@@ -74,7 +74,7 @@ def resumed(place: str | Path | None, said: Mapping[str, Any]) -> Run:
 
 
 def with_data(run: Run, data: Any) -> Run:
-    """A run whose own data lie in another file now, which it notes once it is trained."""
+    """The same run with its data file at a new path; the run writes the path down when it is trained."""
     config = run.config
     require(bool(config.training.data), f"{run.path} trains on drawn inputs: leave out --data.")
     named = _named(data, config.problem)
@@ -84,24 +84,24 @@ def with_data(run: Run, data: Any) -> Run:
 
 
 def _named(data: Any, problem: Problem) -> dict[str, Any]:
-    """A data file's settings: where it is, how long, and its digest."""
+    """The settings that name a data file: its absolute path, length and digest."""
     kind, save = type(data).__name__, "numpy.savez('data.npz', x=...)"
     require(isinstance(data, str | Path), f"--data names a file, which {save} makes; this is a {kind}.")
     path = Path(data).absolute()
-    changed = path.stat().st_mtime_ns if path.exists() else 0  # where there is none, reading it says so
+    changed = path.stat().st_mtime_ns if path.exists() else 0  # if it is missing, reading it says so
     return {"data": str(path), **_facts(path, changed, problem)}
 
 
 @functools.lru_cache
 def _facts(path: Path, changed: int, problem: Problem) -> Mapping[str, Any]:
-    """A data file's length and digest, read once for all the runs of a sweep, unless it has ``changed``."""
+    """A data file's length and digest; the file is read once for all runs of a sweep, unless ``changed`` differs."""
     rows = read_npz(path, problem)
     return {"data_sha256": digest(rows), "samples": len(rows)}
 
 
 def load_data(configs: Sequence[RunConfig]) -> list[Rows | None]:
-    """Each run's own inputs, checked against the digest in its configuration; None where they are drawn."""
-    read = functools.cache(_read)  # each file once
+    """Load each run's own inputs and check them against its configuration's digest; None for runs that draw theirs."""
+    read = functools.cache(_read)  # reads each file once
     return [read(c.training.data, c.training.data_sha256, c.problem) for c in configs]
 
 
@@ -117,5 +117,5 @@ def _read(path: str, contents: str, problem: Problem) -> Rows | None:
 
 
 def digest(rows: Rows) -> str:
-    """Names data by its contents."""
+    """The digest that names data by its contents."""
     return sha256(str(rows.shape).encode(), np.ascontiguousarray(rows, dtype=np.int64).tobytes())

@@ -1,7 +1,7 @@
 """Results files: a JSON line for each run that ended, with its figures or why there are none. Standard library only.
 
-A results file may be appended to by several processes at once: each append happens under a lock on the file itself,
-which ends with the process that holds it. Every line has a checksum; one that does not match is refused by its number.
+Several processes may append to a results file at once: each append happens under a lock on the file itself, which ends
+with the process that holds it. Every line has a checksum; the error for a line that does not match gives its number.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ def result_row(
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[BinaryIO]:
-    """The results file, made where it is not there, while no other process holds it."""
+    """Lock the results file, making it if needed, and yield it; wait while another process holds the lock."""
     with user_named(path, "--results file"):
         path.parent.mkdir(parents=True, exist_ok=True)
         file = open(path, "a+b")  # noqa: SIM115
     with file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # let go of by closing the file, or by dying
+        fcntl.flock(file, fcntl.LOCK_EX)  # released when the file is closed or the process dies
         _mend(file)
         yield file
 
 
 def _mend(file: BinaryIO) -> None:
-    """A last line without its end: one of ours that a crash tore is taken out; a whole one is ended."""
+    """Repair a last line without a newline: remove one of ours that a crash cut off, and end a complete one."""
     if file.seek(0, os.SEEK_END) == 0 or file.seek(-1, os.SEEK_END) < 0 or file.read(1) == b"\n":
         return
     file.seek(0)
@@ -78,18 +78,18 @@ def _is_json(line: bytes) -> bool:
 
 
 class Results:
-    """What a results file says of each run, read on from where it was last read."""
+    """The state of each run in a results file; each read continues where the last one ended."""
 
     def __init__(self, path: Path, models: Models | None = None) -> None:
         self.path, self.models = path, models
         self.scored: set[str] = set()
         """Runs with figures."""
         self.failures: Counter[str] = Counter()
-        """How often each run has failed, since it last had figures."""
+        """How often each run has failed since it last had figures."""
         self._offset = self._lines = 0
 
     def refresh(self) -> list[dict[str, Any]]:
-        """The rows that have come since; a last line that is not whole, or not yet, is left for later."""
+        """Read and return the new rows, all of them if the file was cut; a last line without a newline waits."""
         require(not self.path.is_dir(), f"{self.path} is a directory: name a --results file.")
         if not self.path.exists():
             return []
@@ -101,7 +101,7 @@ class Results:
         *lines, last = fresh.split(b"\n")
         rows = [self._row(number, line) for number, line in enumerate(lines, self._lines + 1)]
         if last and (_is_json(last) or not is_torn(last, b'{"hash":')):
-            self._row(self._lines + len(lines) + 1, last)  # whole, and of ours, or a sentence
+            self._row(self._lines + len(lines) + 1, last)  # refuses what is no result, unless it is one cut off
         self._offset, self._lines = self._offset + len(fresh) - len(last), self._lines + len(lines)
         for row in rows:
             if "scores" in row:
@@ -112,15 +112,15 @@ class Results:
         return rows
 
     def done(self, run: str) -> bool:
-        """Whether a run has its figures; and its models, where these are kept."""
+        """Whether a run has its figures, and its model if models are kept."""
         return run in self.scored and (self.models is None or self.models.has(run))
 
     def failed(self, run: str) -> int:
-        """How often a run that is not done has failed."""
+        """How often a run has failed; 0 if it is done."""
         return 0 if self.done(run) else self.failures[run]
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """Add, in a single write, the rows of runs that are not done yet; returns what was added."""
+        """Append, in a single write, the rows of runs that are not done yet; return the rows added."""
         with locked(self.path) as file:
             self.refresh()
             fresh = [row for row in rows if not self.done(row["hash"])]
@@ -141,7 +141,7 @@ class Results:
 
 
 def read_results(path: str | Path) -> list[dict[str, Any]]:
-    """A results file's rows, one a run: its figures where it has any, or else its last failure."""
+    """A results file's rows, one per run: its last figures if it has any, or else its last failure."""
     path = Path(path)
     require(path.is_file(), f"There is no results file {path}.")
     rows: dict[str, dict[str, Any]] = {}
@@ -150,21 +150,21 @@ def read_results(path: str | Path) -> list[dict[str, Any]]:
 
 
 def learn(known: dict[str, dict[str, Any]], rows: Iterable[dict[str, Any]]) -> None:
-    """Add rows to what is known of their runs."""
+    """Update the ``known`` rows, one per run by its hash, with new ones."""
     for row in rows:
         if supersedes(row, known.get(row["hash"])):
             known[row["hash"]] = row
 
 
 def supersedes(row: Mapping[str, Any], known: Mapping[str, Any] | None) -> bool:
-    """Whether a row counts in place of one known before of the same run: the later does, but no failure for figures."""
+    """Whether a row replaces an earlier one of the same run: not if it is a failure and the earlier one has figures."""
     return "scores" in row or known is None or "scores" not in known
 
 
 def holds_results(path: Path) -> bool:
-    """Whether a `.jsonl` file is one of results, if perhaps a damaged one, and not a log of other things.
+    """Whether a `.jsonl` file is a results file, perhaps a damaged one, rather than a log of something else.
 
-    Rows with a `tag` are of trials, some of whose runs have results of their own.
+    Rows with a `tag` are logs of trials; some of their runs have rows in a results file too.
     """
     try:
         with open(path, "rb") as file:
@@ -175,6 +175,6 @@ def holds_results(path: Path) -> bool:
 
 
 def rows_of(configs: Iterable[RunConfig], path: Path) -> list[dict[str, Any]]:
-    """A results file's rows of these runs, in their order."""
+    """A results file's rows of these runs, in their order; every run must have one."""
     rows = {row["hash"]: row for row in read_results(path)}
     return [rows[config.hash] for config in configs]

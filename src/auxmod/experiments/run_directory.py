@@ -1,15 +1,15 @@
-"""Run directories: what a run is, how it went, and what it needs to go on. Standard library only.
+"""Run directories: a run's configuration, its outcome, and the state to resume it from. Standard library only.
 
 | file                | what                                                              |
 |---------------------|-------------------------------------------------------------------|
-| `config.json`       | what was run                                                      |
-| `provenance.json`   | on what: versions, commit, device, precision, command, wall time  |
+| `config.json`       | the configuration                                                 |
+| `provenance.json`   | versions, commit, device, precision, command, wall time           |
 | `metrics.jsonl`     | the learning curve                                                |
 | `result.json`       | the figures, with chance levels, or why there are none            |
 | `model.safetensors` | the weights                                                       |
-| `state.safetensors` | optimiser and position, from which `--resume` goes on exactly     |
+| `state.safetensors` | weights, optimiser and step; `--resume` goes on exactly from there |
 
-Every JSON object among them has a checksum (`files.sealed`); what does not match is refused by the file's name.
+Every JSON object in them has a checksum (`files.sealed`); the error for one that does not match names the file.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ from auxmod.files import (
 )
 
 FILES = (CONFIG, PROVENANCE, METRICS, RESULT, MODEL, STATE)
-"""What a run directory holds."""
+"""The files of a run directory."""
 PATIENCE = 20
-"""How often a run that is held is looked at again, a twentieth of a second apart, before it counts as another's."""
+"""How often to try to lock a run, a twentieth of a second apart, before it counts as another process's."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Run:
 
     @classmethod
     def create(cls, path: Path, config: RunConfig) -> Run:
-        """Make a new run directory; an existing one is never touched. It is there with its configuration, or not."""
+        """Make a new run directory, complete with its configuration or not at all; refuse an existing path."""
         require(
             not path.exists(),
             f"{path} exists already: choose another --out, or add --resume to go on with the run in it.",
@@ -79,25 +79,25 @@ class Run:
 
     @classmethod
     def open(cls, path: str | Path) -> Run:
-        """An existing run directory."""
+        """Open an existing run directory; raise :class:`UserError` if it is none."""
         path = Path(path)
         require(path.is_dir(), f"{path} is not a run: there is no such directory.")
         require((path / CONFIG).is_file(), f"{path} is not a run: it has no {CONFIG}.")
         return cls(path)
 
     def resume_command(self, keep_every: int | None = None) -> str:
-        """What to type to go on with it, and with keeping models on its way."""
+        """The command that resumes the run, and goes on keeping models every ``keep_every`` steps if given."""
         kept = f" --keep-every {keep_every}" if keep_every else ""
         return f"auxmod train --resume --out {shlex.quote(str(self.path))}{kept}"
 
     @functools.cached_property
     def config(self) -> RunConfig:
-        """What was run."""
+        """The run's configuration."""
         return RunConfig.read(self.path / CONFIG)
 
     @property
     def result(self) -> dict[str, Any] | None:
-        """The figures, or None while the run is not done."""
+        """The figures; None while the run is not done, or if it failed."""
         stored = self.outcome
         return None if stored is None or "failed" in stored else stored
 
@@ -109,25 +109,25 @@ class Run:
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """On what the run was made, as far as it is known yet."""
+        """What the run was made on; empty until that is first written."""
         path = self.path / PROVENANCE
         return check_origin(unsealed(read_json(path), path), path) if path.exists() else {}
 
     def curve(self) -> list[dict[str, Any]]:
-        """The learning curve so far."""
+        """The points of the learning curve so far."""
         path = self.path / METRICS
         values = read_lines(path, b'{"step":') if path.exists() else []
         lines = ((f"Line {at} of {path}", value) for at, value in enumerate(values, 1))
         return check_curve([check_point(unsealed(value, where), where) for where, value in lines], path)
 
     def reading(self, config: RunConfig) -> Run:
-        """The same run, of this configuration of the same hash from when :meth:`keep` is called."""
+        """The same run with another configuration of the same hash, which :meth:`keep` then writes."""
         made = Run(self.path)
         made.__dict__["config"] = config
         return made
 
     def keep(self) -> None:
-        """Write the configuration, where it is not the one that is written."""
+        """Write the configuration if it differs from the one in the directory."""
         if RunConfig.read(self.path / CONFIG) != self.config:
             write_json(self.path / CONFIG, sealed(self.config.to_dict()))
 
@@ -136,27 +136,27 @@ class Run:
         append_line(self.path / METRICS, sealed(point))
 
     def rewind(self, step: int) -> None:
-        """Forget the curve's points after ``step``: they will be made again, alike."""
+        """Drop the curve's points after ``step``: training will make the same ones again."""
         write_lines(self.path / METRICS, (sealed(point) for point in self.curve() if point["step"] <= step))
 
     def finish(self, result: Mapping[str, Any]) -> None:
-        """Write the figures, or ``failed`` and why there are none: from now on the run is done."""
+        """Write the figures, or ``failed`` and why there are none: the run has then ended."""
         write_json(self.path / RESULT, sealed(result, self.config.hash))
 
     def record(self, provenance: Mapping[str, Any]) -> None:
-        """Write on what the run was made."""
+        """Write what the run was made on."""
         write_json(self.path / PROVENANCE, sealed(provenance))
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """No other process trains this run meanwhile; what one that was killed left half written is taken away."""
+        """Keep other processes off this run inside the block; first delete what a killed one left half written."""
         descriptor = os.open(self.path, os.O_RDONLY)
         try:
             _hold(descriptor)
         except BlockingIOError:
             os.close(descriptor)
             raise UserError(f"Another process trains the run in {self.path}: wait for it, or stop it.") from None
-        except OSError as error:  # a file system without locks of directories
+        except OSError as error:  # some file systems cannot lock directories
             if error.errno not in (errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EINVAL):
                 raise
         try:
@@ -167,7 +167,7 @@ class Run:
 
 
 def _hold(descriptor: int) -> None:
-    """Lock it, or raise; what a killed process had just started may hold its lock for a moment longer."""
+    """Lock it, or raise BlockingIOError; a child of a killed process may keep its lock for a moment longer."""
     for _ in range(PATIENCE):
         with contextlib.suppress(BlockingIOError):
             return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -176,12 +176,12 @@ def _hold(descriptor: int) -> None:
 
 
 def take_away(paths: Iterable[Path]) -> None:
-    """Delete those that a kill left half written."""
+    """Delete the files among these that a killed process left half written."""
     for path in paths:
         if is_leftover(path.name):
             path.unlink(missing_ok=True)
 
 
 def is_leftover(name: str) -> bool:
-    """Whether a file is what a kill left of one of a run's files that was being written."""
+    """Whether a name is that of a half-written file of a run, as a killed process leaves it."""
     return any(name.startswith(f".{file}.") for file in FILES)

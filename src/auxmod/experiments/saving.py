@@ -1,4 +1,4 @@
-"""An ensemble in training, on disk: one file with its state, and the account of what that leaves out."""
+"""An ensemble in training, on disk: one file with its state, and the account of what the state leaves out."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from auxmod.learning.checkpoint import save_state
 from auxmod.learning.engine import Ensemble
 
 SAVING_SHARE = 0.01
-"""The most of its time that an ensemble spends on checkpoints."""
+"""The largest share of its time that an ensemble spends on checkpoints."""
 
 
 @dataclass
 class Saver:
-    """Saves an ensemble each ``every`` steps, though never for more than a share of the time, and where it stops."""
+    """Saves an ensemble every ``every`` steps, within a share of the time (:data:`SAVING_SHARE`), and when it stops."""
 
     state: Path | None
-    """The file; None where nothing is saved."""
+    """The file; None to save nothing."""
     every: int
     stopping: Callable[[], bool]
     due: float = 0.0
 
     def stops(self, ensemble: Ensemble, race: Race, step: int) -> bool:
-        """Save where it is time; whether training is to stop."""
+        """Save if it is time to; return whether training is to stop."""
         now, stop = time.monotonic(), self.stopping()
         if self.state and (stop or (step - race.step >= self.every and now >= self.due)):
             race.step = step
@@ -42,14 +42,14 @@ class Saver:
 
 
 def accounts(directory: Path) -> Iterator[tuple[Path, Race]]:
-    """The states that were saved, and their accounts; what is none is passed over."""
+    """The saved states with their accounts; files that are not saved states are skipped."""
     for state in sorted(directory.glob(f"*{STATE}")):
         with contextlib.suppress(UserError):
             yield state, read(state)
 
 
 def read(state: Path) -> Race:
-    """The account that a state has with it; one that is none is a sentence."""
+    """Read the account in a saved state; raise :class:`UserError` if there is none, or if it is incomplete."""
     try:
         race = Race(**unsealed(account(state), state))
         race.curves = [[check_point(point, str(state)) for point in curve] for curve in race.curves]

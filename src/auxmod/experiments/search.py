@@ -1,10 +1,10 @@
-"""Optuna over any settings: a batch of trials is asked for at once, trained in ensembles of a shape, and told.
+"""Search any settings with Optuna: ask for a batch of trials, train them in ensembles of one shape, tell the results.
 
-What is sought is held-out accuracy; the test inputs are only looked at afterwards. The study lives in any database
-that Optuna knows, by URL. A search that was stopped or killed goes on: trials that nobody trains any more are queued
-again, and an ensemble that was saved beside the results file goes on from there. Whole trials are rows of that file
-too, and a run that has its row there already is not trained again. Processes that share a study must share that file:
-claims beside it say who lives.
+A search maximises held-out accuracy; the test inputs are only used afterwards. The study is kept in any database that
+Optuna supports, given by URL. A search that was stopped or killed can go on: trials that no process trains any more
+are queued again, and an ensemble that was saved beside the results file goes on from there. Completed trials are also
+rows of that file, and a run that has a row there is not trained again. Processes that share a study must share that
+file: the claims beside it show which of them are alive.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from auxmod.experiments.results_file import Results, learn, locked
 from auxmod.experiments.saving import accounts
 from auxmod.experiments.single import Interrupted
 from auxmod.experiments.space import Space
-from auxmod.experiments.study import COST, FAILED, HASH, MATCH, NEAR, hidden
+from auxmod.experiments.study import COST, FAILED, HASH, MATCH, NEAR
 from auxmod.experiments.sweep import POLL_SECONDS, Event, Standing
 from auxmod.learning.cost import work
 from auxmod.learning.engine import shape_of
@@ -47,9 +47,9 @@ def run_search(
     *,
     stopping: Callable[[], bool] = lambda: False,
 ) -> Iterator[Event]:
-    """Ask, train and tell until the study has its trials or the budget is spent; a study that was stopped goes on.
+    """Ask, train and tell until the study has its trials or the budget is spent; a stopped study goes on.
 
-    When ``stopping()`` says so, what is in training is saved and :class:`Interrupted` raised.
+    When ``stopping()`` returns true, the ensemble in training is saved and :class:`Interrupted` raised.
     """
     most = max(map(work, examples(space, device)))
     book, directory = Results(results), claims.directory_of(results)
@@ -72,7 +72,7 @@ def run_search(
                 return
             if stopping():
                 raise Interrupted(f"Stopped with {len(done)} trials done; the same command goes on from there.")
-            if turn.elsewhere:  # should that process end, its trials are asked for here
+            if turn.elsewhere:  # if that process dies, its trials are asked for here
                 time.sleep(POLL_SECONDS)
                 continue
             learn(known, book.refresh())
@@ -85,7 +85,7 @@ def run_search(
                 for event in _train(study, batch, members, own, results, device, options):
                     if isinstance(event, TooLarge):
                         limits[shape_of(members[0])] = event.half
-                        ended -= batch.keys()  # but for those that were pruned, they come again
+                        ended -= batch.keys()  # all but the pruned ones come again
                     yield event
                 fresh = [config for config in fresh if config.hash not in ended]
                 clean_up(device)
@@ -95,7 +95,7 @@ def run_search(
 
 
 def examples(space: Space, device: torch.device) -> list[RunConfig]:
-    """Some runs of the space, with every listed value and both ends of every range: they can be made, or a sentence."""
+    """Make runs with every listed value and both ends of every range; raise :class:`UserError` if one is invalid."""
     configs = [run_of(space, edge) for edge in space.edges()]
     check_precisions(configs, device)
     return configs
@@ -107,9 +107,10 @@ def examples(space: Space, device: torch.device) -> list[RunConfig]:
 def _saved(
     study: optuna.Study, saved: list[tuple[Path, Race]], fresh: Sequence[RunConfig], claim: claims.Claim
 ) -> tuple[list[RunConfig], claims.Claim] | None:
-    """A saved ensemble that the runs go on with, if any: those left in it, and the claim with its place.
+    """A saved ensemble from which some of the runs can go on, or None: its remaining runs, and the claim at its place.
 
-    Some of those left may have been pruned since it was saved. They come to that again, and nobody heeds them.
+    Some of these runs may have been pruned since it was saved. They train until they are pruned again, and their
+    results are ignored.
     """
     pruned = {t.user_attrs.get(HASH) for t in study.get_trials(deepcopy=False, states=(TrialState.PRUNED,))}
     for state, race in saved:
@@ -131,7 +132,7 @@ def _train(
     device: torch.device,
     options: Mapping[str, Any],
 ) -> Iterator[Event]:
-    """Train a claimed ensemble, by options of `train_ensemble`, and tell the study of what comes of it."""
+    """Train a claimed ensemble, with options of `train_ensemble`, and tell the study the results."""
     steps = members[0].training.steps
 
     def train() -> Iterator[Any]:
@@ -148,10 +149,10 @@ def _train(
             yield Notice(f"Step {event.step:,} of {steps:,}: {gone}.")
             continue
         if isinstance(event, Ended):
-            rows = [_discreet(row) for row in event.rows if row["hash"] in batch]  # a failure's are of pruned ones too
-            for row in rows:  # first: killed in between, the search finds the rows, and that it paid for them
+            rows = [row for row in event.rows if row["hash"] in batch]  # a failure lists pruned runs too
+            for row in rows:  # before the rows: if killed in between, their cost is on record
                 batch[row["hash"]][1][0].set_user_attr(COST, 1.0)
-            Results(results).append(rows)  # a book of its own: the search's own is to find them new
+            Results(results).append(rows)  # not by the search's own book, which reads them as new later
             _tell_rows(study, batch, rows, options["near"])
         if isinstance(event, Ended | TooLarge):
             claim.forget()
@@ -160,27 +161,22 @@ def _train(
 
 def _report(trial: Trial, accuracy: float, step: int) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # one that had to begin again may have said so before
+        warnings.simplefilter("ignore")  # a trial that started over may have reported this step before
         trial.report(accuracy, step)
 
 
-def _discreet(row: dict[str, Any]) -> dict[str, Any]:
-    made = row["provenance"]
-    return row | {"provenance": made | {"command": hidden(made["command"])}}
-
-
 def _sought(row: Mapping[str, Any], near: bool) -> float | None:
-    """What a search goes by: exact or near answers to held-out inputs; None where a row does not have it."""
+    """The figure a search maximises: exact or ``near`` answers to held-out inputs; None if the row lacks it."""
     return near_of(row) if near else row.get("validation")
 
 
 def _tells(row: Mapping[str, Any], near: bool) -> bool:
-    """Whether a row, perhaps of an earlier version, says how a run ended."""
+    """Whether a row has the outcome a search needs; one of an earlier version may lack it."""
     return "failed" in row or _sought(row, near) is not None
 
 
 def _tell_rows(study: optuna.Study, batch: Batch, rows: Sequence[Mapping[str, Any]], near: bool) -> None:
-    """What results say; a run that came to nothing has an accuracy of 0, for the sampler to learn from."""
+    """Tell the study the results in rows; a failed run gets an accuracy of 0, for the sampler to learn from."""
     for row in rows:
         done = "failed" not in row
         facts = {MATCH: row["scores"]["match"], NEAR: tested_near(row)} if done else {FAILED: row["failed"]}
@@ -191,7 +187,7 @@ def _tell_rows(study: optuna.Study, batch: Batch, rows: Sequence[Mapping[str, An
 def _end(
     study: optuna.Study, trials: Sequence[Trial], value: float | None, state: TrialState, facts: Mapping[str, Any]
 ) -> None:
-    """End the trials of one run, which the first of them pays for; one that was trained before costs nothing."""
+    """End the trials of one run: the first has the run's cost, the others 0; a run trained before costs 0."""
     for number, trial in enumerate(trials):
         cost = 0.0 if number else facts.get(COST, trial.user_attrs.get(COST, 0.0))
         for name, fact in (dict(facts) | {COST: cost}).items():

@@ -1,6 +1,7 @@
-"""One run, from its configuration to its directory: train, save, stop, go on.
+"""One run, from its configuration to its directory: train, save, stop, resume.
 
-Sits between `learning.engine`, which yields events, and `store`, which keeps them. `cli` and the Python API call it.
+Connects `learning.engine`, which yields events, with `run_directory`, which stores them. `cli` and the Python API
+call it.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ from auxmod.learning.trained import TrainedModel, load
 
 
 class DivergedError(RuntimeError):
-    """A run whose loss stopped being finite, or which has no answer in the end; its last checkpoint is kept."""
+    """A run's loss stopped being finite, or its final model gives no answers; its last checkpoint, if any, is kept."""
 
     step = 0
 
 
 class Interrupted(KeyboardInterrupt):
-    """A run that was asked to stop, and saved."""
+    """Training was asked to stop, and what was trained is saved."""
 
 
 def create_run(path: Path, config: RunConfig, device: torch.device) -> Run:
-    """A new run directory, made only where the run can start on the device."""
+    """Make a new run directory, but only if the device has the precision and the memory for the run."""
     resolve_precision(config.training.precision, device)
     clean_up(device)
     check_fits(config, device)
@@ -57,11 +58,12 @@ def train_run(
     keep_every: int | None = None,
     stopping: Callable[[], bool] = lambda: False,
 ) -> Iterator[Progress | Finished]:
-    """Train the run in its directory, passing the engine's events on.
+    """Train the run in its directory, and yield the engine's events.
 
-    A checkpoint is written each ``checkpoint_every`` steps (at the next logged one), when ``stopping()`` says so,
-    and after the last step, before the test inputs are measured. Each ``keep_every`` steps (likewise) the model is kept
-    as it is then, as one of its own.
+    A checkpoint is written every ``checkpoint_every`` steps (at the next logged one), when ``stopping()`` returns true,
+    and after the last step, before the test inputs are measured. Every ``keep_every`` steps (likewise) a copy of the
+    model is kept in `steps/`. A stop before the last step raises :class:`Interrupted`; divergence, at the end,
+    :class:`DivergedError`.
     """
     with run.held():
         run.keep()
@@ -86,8 +88,8 @@ def _train(
     on_the_way = OnTheWay(lambda _: run.path, keep_every, saved)
     run.rewind(saved)
     if "failed" in (run.outcome or {}):
-        (run.path / RESULT).unlink()  # it goes on, and has not failed yet
-    if saved == ensemble.steps:  # it may have been stopped between the two files
+        (run.path / RESULT).unlink()  # the run goes on, so it has not failed yet
+    if saved == ensemble.steps:  # a stop may have come between writing the two files
         save_model(run.path, ensemble.encoder, 0, config)
 
     def record() -> None:
@@ -95,7 +97,7 @@ def _train(
         run.record(provenance(device=device_name(device), precision=ensemble.precision, seconds=seconds) | begun)
 
     def save() -> None:
-        save_state(run.path / STATE, ensemble)  # first: a model without its state could not be gone on from
+        save_state(run.path / STATE, ensemble)  # first, since a model without its state cannot be resumed
         save_model(run.path, ensemble.encoder, 0, config)
         record()
 
@@ -117,7 +119,7 @@ def _train(
 
 
 def _finish(run: Run, event: Finished, saved: int) -> None:
-    """Write the figures; of a run that came to nothing, why there are none and what is left of it."""
+    """Write the figures; if the run diverged, write why there are none, and raise :class:`DivergedError`."""
     if event.dead[0] is None:
         return run.finish(event.scores[0] or {})
     kept = f"the checkpoint of step {saved:,} is kept in {run.path}" if saved else "no checkpoint had been written yet"
@@ -128,7 +130,7 @@ def _finish(run: Run, event: Finished, saved: int) -> None:
 
 
 def _begun(earlier: Mapping[str, Any]) -> dict[str, Any]:
-    """How a run that goes on was begun, which its last provenance would not say."""
+    """How a resumed run was begun, for its new provenance, which otherwise has only the last command."""
     names = ("command", "commit", "device")
     return {f"begun_{name}": earlier.get(f"begun_{name}", earlier.get(name)) for name in names}
 
@@ -146,10 +148,11 @@ def train(
 ) -> TrainedModel:
     """Train one model and return it: the Python form of `auxmod train`.
 
-    Give a `RunConfig`, or the settings of one (``n=16, q=97, method="aux", k=5, r=0.4``), a preset filling the
-    rest. Without a method or a preset the method is `auto`. With ``out``, the run directory is kept there; without,
-    only the model is. With ``resume``, the run in ``out`` goes on by its own settings. Each ``keep_every`` steps the
-    model is kept as it is then, in ``out/steps/<step>``, for :func:`load`. ``tell`` hears how it goes: ``tell=print``.
+    Give a `RunConfig`, or the settings of one (``n=16, q=97, method="aux", k=5, r=0.4``); a preset fills in the
+    rest. Without a preset, and without any of method, k, r and moduli, the method is `auto`. With ``out``, the run
+    directory is kept there; without, nothing is kept but the model returned. With ``resume``, the run in ``out``
+    resumes with its own settings. Every ``keep_every`` steps a copy of the model is kept in ``out/steps/<step>``, for
+    :func:`load`. ``tell`` is called with each event, as in ``tell=print``.
     """
     one = "auxmod.train takes a RunConfig, or settings by name, as in n=16, q=97; a preset is preset='demo'."
     require(config is None or isinstance(config, RunConfig), one)
@@ -171,12 +174,12 @@ def train(
             for event in train_run(run, chosen, resume=resume, checkpoint_every=every, keep_every=keep_every):
                 tell(event)
         except DivergedError as error:
-            raise error if out else DivergedError(divergence(error.step)) from None  # what is kept goes with the run
+            raise error if out else DivergedError(divergence(error.step)) from None  # its checkpoint is deleted
         return load(place, device)
 
 
 def check_options(keep_every: int | None, tell: object, **places: object) -> None:
-    """Refuse what Python may say amiss of how training is kept and told."""
+    """Refuse wrong values of ``keep_every`` and ``tell``, and ``places`` that are neither a path nor None."""
     for name, place in places.items():
         able = place is None or (isinstance(place, str | os.PathLike) and os.fspath(place) != "")
         require(able, f"{name} is {place!r}, but must be a path, or None to keep nothing.")
@@ -197,11 +200,11 @@ def curve_point(event: Progress, member: int) -> dict[str, Any]:
 
 
 def divergence(step: int, kept: str = "") -> str:
-    """What is said of a run that came to nothing, and of what is left of it."""
+    """The sentence for a run that diverged; ``kept`` says what is left of it."""
     kept = f"; {kept}" if kept else ""
     return f"The loss stopped being finite at step {step:,}{kept}. Try a smaller --lr or --clip 1."
 
 
 def device_name(device: torch.device) -> str:
-    """What a reader calls the device."""
+    """The device's name for a reader."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else f"cpu ({torch.get_num_threads()} threads)"

@@ -1,12 +1,12 @@
-"""What a search may choose: each setting a range, a list, or one value that stays. Standard library only.
+"""The space of a search: for each setting a range, a list, or one fixed value. Standard library only.
 
 | written             | means                                                        |
 |---------------------|--------------------------------------------------------------|
 | `4:9`               | any whole number from 4 to 9                                 |
-| `0.05:0.6`          | any number between, evenly                                   |
-| `1e-5:1e-3:log`     | any number between, evenly in its logarithm                  |
-| `0.1:0.4:0.1`       | one of 0.1, 0.2, 0.3, 0.4, which have an order               |
-| `cls,mean`, `4:6,9` | one of a list, as a sweep has it, in no order                |
+| `0.05:0.6`          | any number between, uniformly                                |
+| `1e-5:1e-3:log`     | any number between, uniformly in its logarithm               |
+| `0.1:0.4:0.1`       | one of 0.1, 0.2, 0.3, 0.4, as ordered numbers                |
+| `cls,mean`, `4:6,9` | one of a list, written as for a sweep, without order         |
 | `0.3`               | 0.3                                                          |
 """
 
@@ -33,14 +33,14 @@ DEFAULT = {
     "init": "default,0.02",
     "pooling": "cls,mean",
 }
-"""What is searched where nothing is named: the paper's method. Of `auto`, which has its own encoder, the rate alone."""
+"""What is searched by default: the paper's method. For `auto`, which has its own encoder, only the rate."""
 _AUX = ("k", "r", "draw")
 _MUON = {"lr": "5e-4:3e-2:log"}
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Any number from ``low`` to ``high``, or each ``step`` of them; evenly, or in the logarithm."""
+    """Numbers from ``low`` to ``high``, all or in steps of ``step``; uniformly, or in the logarithm."""
 
     low: float
     high: float
@@ -50,34 +50,34 @@ class Interval:
 
 @dataclass(frozen=True)
 class Space:
-    """The settings of a search: those that stay, those that vary, and the preset that fills the rest."""
+    """The settings of a search: the fixed ones, those that vary, and the preset that fills in the rest."""
 
     fixed: dict[str, Any]
     searched: dict[str, Interval | list[Any]]
     preset: str | None = None
 
     def describe(self) -> str:
-        """All of it as text, the same for the same space."""
+        """The whole space as text; equal spaces have equal texts."""
         sought = {} if self.by == "match" else {"by": self.by}
         return json.dumps(asdict(self) | sought, sort_keys=True, ensure_ascii=False)
 
     @property
     def by(self) -> str:
-        """Which held-out answers count, exact ones or, of a large q, near ones."""
+        """Which held-out answers count: `match` for exact ones or, if q is large, `near`."""
         q = self.fixed.get("q", 0)
         return "near" if is_int(q) and by_near([q]) else "match"
 
     @property
     def name(self) -> str:
-        """What to call a study of this space."""
+        """The default name of a study of this space."""
         return f"search-{sha256(self.describe().encode())[:8]}"
 
     def settings(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
-        """The flat settings of a run, from what was chosen of the searched ones."""
+        """The flat settings of a run, from the values chosen for the searched ones."""
         return self.fixed | {name: as_setting(name, value) for name, value in chosen.items()}
 
     def edges(self) -> list[dict[str, Any]]:
-        """Choices that between them have every listed value and both ends of every range."""
+        """Choices that together include every listed value and both ends of every range."""
         ends = {
             name: [part.low, part.high] if isinstance(part, Interval) else part for name, part in self.searched.items()
         }
@@ -86,9 +86,9 @@ class Space:
 
 
 def parse_space(given: Mapping[str, Any], preset: str | None = None) -> Space:
-    """What the flags say; where none of them leaves a choice, `DEFAULT` but for what they fix.
+    """The space that flags describe; if none of them leaves a choice, :data:`DEFAULT` except for what they fix.
 
-    What a preset's name changes is as if a flag said it.
+    A change in a preset's name counts as a flag.
     """
     said = (parsed(preset)[1] if preset else {}) | dict(given)
     parts = {name: parse(name, value) for name, value in said.items()}
@@ -115,7 +115,7 @@ def _optimiser(given: Mapping[str, Any], preset: str | None) -> Any:
 
 
 def parse(name: str, given: Any) -> Interval | list[Any]:
-    """One setting's text, or a file's value."""
+    """Parse one setting's text, or a value from a file, into an interval or a list of choices."""
     numeric = TYPES.get(name) in (int, float) or name == "init"
     if numeric and isinstance(given, str) and ":" in given and "," not in given:
         return _interval(name, given)
@@ -123,7 +123,7 @@ def parse(name: str, given: Any) -> Interval | list[Any]:
 
 
 def as_setting(name: str, value: Any) -> Any:
-    """A choice as the setting's own type; numbers to twelve digits, so that 0.1 + 0.2 is 0.3."""
+    """Convert a choice to the setting's type; fractions to twelve digits (an init's σ to six): 0.1 + 0.2 is 0.3."""
     if get_origin(TYPES[name]) is tuple:
         return alternatives(name, value)[0]
     if isinstance(value, bool | str):
@@ -137,7 +137,7 @@ def _varies(part: Interval | list[Any]) -> bool:
 
 
 def _plain(part: Interval | list[Any]) -> Interval | list[Any]:
-    """Lists among the choices, which a study cannot keep, as text."""
+    """Write lists among the choices as text, since a study cannot store lists."""
     if isinstance(part, Interval):
         return part
     return [",".join(map(repr, choice)) if isinstance(choice, tuple) else choice for choice in part]
@@ -160,7 +160,7 @@ def _interval(name: str, text: str) -> Interval | list[Any]:
         not whole or all(part is None or part == int(part) for part in (low, high, step)),
         f"{given}, but must be whole numbers.",
     )
-    if step is not None:  # an end that no step meets is left out
+    if step is not None:  # lower an end that no step reaches
         high = float(alternatives(name, text)[-1])
     if low == high:
         return [as_setting(name, low)]

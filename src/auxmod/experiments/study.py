@@ -1,10 +1,9 @@
-"""An Optuna study: where it lives, what its trials came to, and what it says in the end. Knows no training."""
+"""An Optuna study: open its database, read its trials, and summarise them. Knows nothing of training."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import re
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,28 +14,29 @@ from optuna.trial import FrozenTrial
 from sqlalchemy.exc import SQLAlchemyError
 
 from auxmod.errors import UserError, first_line, require
+from auxmod.experiments.origin import hidden
 from auxmod.experiments.space import Space
 
 FEW = 8
-"""With fewer whole trials than this, nothing is said of which setting matters."""
+"""With fewer complete trials than this, no importances of settings are given."""
 SPACE, ASKED = "space", "asked"
-"""Attributes of a study: what it searches, and how many trials it has once the last batch is asked for."""
+"""Attributes of a study: the space it searches, and how many trials it has once the last batch is asked for."""
 HASH, SETTINGS, COST, FAILED, AGAIN = "hash", "settings", "cost", "failed", "again"
-"""Attributes of a trial: its run, and all of its settings; what it cost in whole runs; why it failed; and the number of
-the trial that it takes the place of."""
+"""Attributes of a trial: its run's hash, and all its settings; its cost in whole runs; why it failed; and the number of
+the trial that it replaces."""
 MATCH, NEAR = "match", "near"
-"""Two more: the shares of test inputs that it answers exactly, and nearly."""
+"""Two more: the shares of test inputs that its run answers exactly, and nearly."""
 
 
 @contextlib.contextmanager
 def opened(url: str, name: str, space: Space) -> Iterator[optuna.Study]:
-    """The study of this name, made where it is not there; one of another space is refused."""
+    """Open the study of this name, or make it; refuse one that has trials of another space."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
         if url.startswith("sqlite:///"):
             Path(url.removeprefix("sqlite:///").partition("?")[0]).parent.mkdir(parents=True, exist_ok=True)
         storage = optuna.storages.RDBStorage(url)
-    except Exception as error:  # whatever a database, its driver or the network says
+    except Exception as error:  # anything that a database, its driver or the network may raise
         where = f"--storage {hidden(url)} cannot be opened ({_said(error)})"
         raise UserError(f"{where}: name a database that can, such as sqlite:///elsewhere/search.db.") from None
     try:
@@ -55,24 +55,19 @@ def opened(url: str, name: str, space: Space) -> Iterator[optuna.Study]:
         storage.engine.dispose()
 
 
-def hidden(text: str) -> str:
-    """Without the password of an address in it."""
-    return re.sub(r"(://[^:/@\s]*):[^@\s]*@", r"\1:***@", text)
-
-
 def _said(error: BaseException) -> str:
     return hidden(first_line(error, type(error).__name__))
 
 
 def finished(study: optuna.Study) -> list[FrozenTrial]:
-    """The trials that came to an end, other than those that another took the place of."""
+    """The trials that ended, except those that another trial replaced."""
     trials = study.get_trials(deepcopy=False)
     replaced = {trial.user_attrs.get(AGAIN) for trial in trials}
     return [trial for trial in trials if trial.state.is_finished() and trial.number not in replaced]
 
 
 def spent(trials: Sequence[FrozenTrial]) -> float:
-    """What trials have cost, in whole runs."""
+    """The cost of trials, in whole runs."""
     return sum(float(trial.user_attrs.get(COST, 0)) for trial in trials)
 
 
@@ -80,7 +75,7 @@ def spent(trials: Sequence[FrozenTrial]) -> float:
 
 
 def summary(study: optuna.Study, space: Space) -> dict[str, Any]:
-    """The trials, the best first, what each setting mattered, and what it all cost in whole runs."""
+    """The trials, the best first, each setting's importance, and the total cost in whole runs."""
     done = finished(study)
     told = [_facts(trial) for trial in done]
     whole = sorted((t for t in told if t["state"] == "complete"), key=lambda t: -t["validation"])
@@ -106,5 +101,5 @@ def _importances(study: optuna.Study, whole: int) -> dict[str, float]:
     if whole < FEW:
         return {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that few trials say little: so does the page
+        warnings.simplefilter("ignore")  # warnings that the trials are few
         return optuna.importance.get_param_importances(study, evaluator=optuna.importance.PedAnovaImportanceEvaluator())

@@ -1,8 +1,8 @@
-"""Many runs into one results file: packed into ensembles, skipping what is done, going on where they were stopped.
+"""Train many runs into one results file: pack them into ensembles, skip those that are done, resume those stopped.
 
-Any number of processes may sweep into one file. Each takes, again and again, an ensemble that none of them has
-finished or claimed (`claims`), trains it, and appends a line for each of its runs (`store`); the last ones to end
-wait for the others, and take over from one that dies.
+Any number of processes may sweep into one file. Each repeatedly takes an ensemble that none of them has finished or
+claimed (`claims`), trains it, and appends a line for each of its runs (`results_file`). A process that finds nothing
+left to take waits for the others, and takes over from one that dies.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from auxmod.learning.engine import Progress, shape_of
 from auxmod.learning.memory import clean_up
 
 POLL_SECONDS = 0.5
-"""How often to look whether other processes have finished."""
+"""The time between checks whether other processes have finished."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How far the sweep is, in cells; ``elsewhere`` are in training by other processes."""
+    """How far the sweep is, in cells (a search: in trials); other processes train those ``elsewhere``."""
 
     total: int
     done: int
     failed: int
     elsewhere: int
     work_left: float
-    """Floating-point operations of the cells that neither are finished nor in training elsewhere."""
+    """Floating-point operations of the cells neither finished nor in training elsewhere; for a search, at most that."""
 
     def stopped(self) -> Interrupted:
-        """To be raised where nothing is in training here."""
+        """The exception to raise for a stop while nothing is in training here."""
         return Interrupted(f"Stopped with {self.done} of {self.total} cells done; the same command goes on from there.")
 
 
@@ -67,10 +67,11 @@ def run_sweep(
 ) -> Generator[Event, None, None]:
     """Train every run that the results file has no line of, and append one for each.
 
-    Of runs that failed, with ``retry_failed``, each is tried once more. At most ``members`` train together. When
-    ``stopping()`` says so, what is in training is saved and :class:`Interrupted` raised; the same call goes on from
-    there. With ``keep_models`` each run's model is kept in `models_of` the file, ``keep_every`` so many steps also as
-    it is on its way; a run that has figures, but no model, is trained for that, and its new figures are added.
+    With ``retry_failed`` each run that failed is tried once more. At most ``members`` train together. When
+    ``stopping()`` returns true, the ensemble in training is saved and :class:`Interrupted` raised; the same call goes
+    on from there. With ``keep_models`` each run's model is kept in the directory `models_of(results)`, and also every
+    ``keep_every`` steps during training. A run that has figures but no model is then trained again, and its new figures
+    are added.
     """
     queue = Queue(configs, results, device, retry_failed, members, Models(results, keep_every) if keep_models else None)
     options: dict[str, Any] = {"checkpoint_every": checkpoint_every, "keep_every": keep_every, "stopping": stopping}
@@ -93,7 +94,7 @@ def run_sweep(
 
 
 class Queue:
-    """The cells of a sweep, and which of them are left."""
+    """The cells of a sweep, and which of them are left to train."""
 
     def __init__(
         self,
@@ -109,10 +110,10 @@ class Queue:
         self.device, self.results, self.members = device, results, members
         self.models, self.book = models, Results(results, models)
         self.ended: set[str] = set()
-        """Runs that came to an end here, if perhaps to none that gave what they lacked."""
+        """Runs that ended in this process, even if they still lack their figures or model."""
         self.directory = claims.directory_of(results)
         self.limits: dict[Shape, int] = {}
-        """The members that were found to fit, for shapes whose plan did not."""
+        """The number of members that fits, for shapes whose planned ensemble did not."""
         self.book.refresh()
         self.forgiven = Counter(self.book.failures) if retry_failed else Counter[str]()
         if not all(map(self.finished, self.cells)):
@@ -125,7 +126,7 @@ class Queue:
         return self.book.done(run) or self.book.failed(run) > self.forgiven[run] or run in self.ended
 
     def next(self) -> tuple[claims.Claim | None, Standing]:
-        """Claim an ensemble: one that was saved, or else the first of a plan of what is left; None where nothing is."""
+        """Claim a saved ensemble, or else the first of a plan of the free cells; None if no cell is free."""
         with locked(self.results):
             left, free, taken = self.look()
             members = next((m for m in claims.unfinished(self.directory) if self._adopts(m, free, taken)), None)
@@ -136,14 +137,14 @@ class Queue:
         return claim, self.standing(left, free)
 
     def look(self) -> tuple[Cells, Cells, set[str]]:
-        """The cells that are not finished, those of them that nobody trains, and all that is in training."""
+        """The cells that are not finished, those of them that no process trains, and all runs in training."""
         taken = claims.held(self.directory)
-        self.book.refresh()  # after the claims: one given up since then has its rows in here
+        self.book.refresh()  # after the claims, so that a claim released since has its rows here
         left = {run: config for run, config in self.cells.items() if not self.finished(run)}
         return left, {run: config for run, config in left.items() if run not in taken}, taken
 
     def standing(self, left: Cells, free: Cells) -> Standing:
-        """How far it is, where these cells are not finished, and these not even in training."""
+        """How far the sweep is: the cells in ``left`` are not finished, those in ``free`` not in training either."""
         done = len((self.cells.keys() & self.book.scored) - left.keys())
         failed, elsewhere = len(self.cells) - len(left) - done, len(left) - len(free)
         return Standing(len(self.cells), done, failed, elsewhere, sum(map(work, free.values())))
@@ -158,7 +159,7 @@ class Queue:
         self.ended |= {row["hash"] for row in rows}
 
     def tidy(self) -> None:
-        """Delete what is saved of runs that are done, and what was half written of models."""
+        """Delete the saved ensembles of runs that ended, and files of models that were left half written."""
         with locked(self.results):
             claims.tidy(self.directory, self.book.scored | set(self.book.failures), Models(self.results).lies)
             if self.models and not claims.held(self.directory):
@@ -166,7 +167,7 @@ class Queue:
 
 
 def _attempt(queue: Queue, claim: claims.Claim, options: Mapping[str, Any]) -> Iterator[Event]:
-    """Train a claimed ensemble; one too large for the memory is given back, to come again in halves."""
+    """Train a claimed ensemble; if it is too large for the memory, note it, so that it comes again in halves."""
     configs, device = [queue.cells[run] for run in claim.members], queue.device
     models = queue.models.place if queue.models else None
 
@@ -175,7 +176,7 @@ def _attempt(queue: Queue, claim: claims.Claim, options: Mapping[str, Any]) -> I
 
     for event in attempted(configs, device, train, claim.state):
         if isinstance(event, Ended):
-            queue.finish(event.rows)  # before their models are written, for which there may be no room
+            queue.finish(event.rows)  # before their models are written, since the disk may be full
         if isinstance(event, TooLarge):
             queue.limits[shape_of(configs[0])] = event.half
         yield event

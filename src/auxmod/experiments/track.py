@@ -1,7 +1,7 @@
-"""Curves and figures to a tracker as well: one small adapter each, imported only when asked for. No torch.
+"""Send curves and figures to an experiment tracker: one small adapter each, imported only when asked for. No torch.
 
-A tracker is begun with a run's name and settings, told values at steps, and finished. `train` tells it as it goes; a
-sweep tells it of each cell once that is done, since dozens train at once and trackers think of one run at a time.
+A tracker starts a run by name and settings, receives values at steps, and finishes the run. `train` sends values as it
+goes. A sweep sends each cell once that has ended: it trains dozens at once, and trackers expect one run at a time.
 """
 
 from __future__ import annotations
@@ -20,17 +20,20 @@ from auxmod.settings import flatten
 
 PROJECT = "auxmod"
 PACKAGES = {"wandb": "wandb", "trackio": "trackio", "tensorboard": "torch.utils.tensorboard"}
-"""Each tracker, and the module that speaks to it."""
+"""The module of each tracker."""
 
 
 Log = Callable[[int, Mapping[str, float]], None]
-"""Tells a tracker values at a step."""
+"""A function that sends a tracker the values at a step."""
 Start = Callable[[str, Mapping[str, Any]], AbstractContextManager[Log]]
-"""Begin a run of this name, with these settings; it is finished where the context ends."""
+"""A function that starts a run with a name and settings; the run is finished when the context ends."""
 
 
 def tracker(name: str, place: Path) -> Start:
-    """How to begin runs with a tracker, which may keep files in a place; one that is not installed is a sentence."""
+    """Return the function that starts a tracker's runs; raise :class:`UserError` if the tracker is not installed.
+
+    ``place`` is the directory for a tracker that writes files: TensorBoard, in ``place/tensorboard``.
+    """
     try:
         module = importlib.import_module(PACKAGES[name])
     except ImportError:
@@ -40,7 +43,7 @@ def tracker(name: str, place: Path) -> Start:
 
 @contextlib.contextmanager
 def _run(module: Any, name: str, settings: Mapping[str, Any]) -> Iterator[Log]:
-    """Weights & Biases, and Trackio, which speaks as it does."""
+    """A run of Weights & Biases, or of Trackio, which has the same interface."""
     module.init(project=PROJECT, name=name, config=dict(settings))
     try:
         yield lambda step, values: module.log(dict(values), step=step)
@@ -50,7 +53,7 @@ def _run(module: Any, name: str, settings: Mapping[str, Any]) -> Iterator[Log]:
 
 @contextlib.contextmanager
 def _board(module: Any, place: Path, name: str, settings: Mapping[str, Any]) -> Iterator[Log]:
-    """TensorBoard's files, in a directory."""
+    """A run of TensorBoard, as files in the directory ``place/name``."""
     writer = module.SummaryWriter(str(place / name))
     writer.add_text("settings", "\n".join(f"    {key} = {value}" for key, value in settings.items()))
 
@@ -68,7 +71,7 @@ def _board(module: Any, place: Path, name: str, settings: Mapping[str, Any]) -> 
 def tracked(
     start: Start | None, name: str, settings: Mapping[str, Any]
 ) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Somebody to tell of the points of a run's learning curve; without a tracker, nobody."""
+    """Yield a function that sends points of a run's learning curve to a tracker; without one, it does nothing."""
     if start is None:
         yield lambda point: None
         return
@@ -77,7 +80,7 @@ def tracked(
 
 
 def track_rows(start: Start, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Cells of a sweep that have ended: their curves, and their figures at the last step."""
+    """Send the rows of a sweep's ended cells: their curves and, at the last step, their figures if they have any."""
     for row in rows:
         config = RunConfig.from_dict(row["config"])
         with tracked(start, row["hash"], flatten(config)) as tell:
@@ -93,7 +96,7 @@ def last_point(config: RunConfig, scores: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _numbers(point: Mapping[str, Any], under: str = "") -> dict[str, float]:
-    """A point's numbers by name, those of a part under its own, as in `test/tau/0.05`."""
+    """A point's numbers by name, except the step; nested ones get a path, as in `test/tau/0.05`."""
     found: dict[str, float] = {}
     for key, value in point.items():
         if isinstance(value, Mapping):

@@ -1,6 +1,6 @@
-"""What a stored result must be before anything is shown of it: a file may be damaged, foreign, or a stranger's.
+"""Checks of stored results before they are shown: a file may be damaged, of another kind, or from a stranger.
 
-Standard library only. Each check returns what it was given, or raises a sentence that names the place.
+Standard library only. Each check returns what it was given, or raises :class:`UserError` naming the place (``where``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REMEDY = "restore the file, or delete what is wrong in it"
 
 
 def check_row(row: Json, where: str) -> Json:
-    """A line of a results file: a configuration, the hash that names it, and figures or why there are none."""
+    """Check a line of a results file: a configuration, its hash, and figures or why there are none."""
     known = isinstance(row.get("config"), dict) and ("scores" in row or "failed" in row)
     require(known and isinstance(row.get("hash"), str), f"{where} is not a result: name another --results file.")
     version = row["config"].get("format")
@@ -43,7 +43,7 @@ def check_row(row: Json, where: str) -> Json:
 
 
 def configuration(plain: Json) -> RunConfig:
-    """What a row says was run; of rows by the thousand, most differ in their seed alone."""
+    """The configuration in a row; cached without its seed, since most of a file's many rows differ only in that."""
     rest = json.dumps({name: part for name, part in plain.items() if name != "seed"})
     seed: Any = plain.get("seed")
     return dataclasses.replace(_with_any_seed(rest), seed=seed)
@@ -55,7 +55,7 @@ def _with_any_seed(text: str) -> RunConfig:
 
 
 def check_scores(scores: Json, where: object) -> Json:
-    """A run's figures, or ``failed`` alone; those it has are of their kind."""
+    """Check a run's outcome: it has ``match`` or ``failed``, and each figure it has is of its kind."""
     kinds = {"match": _is_share, "chance": _is_share, "tau": _are_shares, "tau_chance": _are_shares}
     counts = {"samples": _is_count, "missing": _is_count, "by_wraps": _are_buckets, "by_zeros": _are_buckets}
     _check(scores, where, kinds | counts | {"failed": _is_sentence})
@@ -64,7 +64,7 @@ def check_scores(scores: Json, where: object) -> Json:
 
 
 def check_point(point: Any, where: str) -> Json:
-    """A point of a learning curve."""
+    """Check a point of a learning curve."""
     require(isinstance(point, dict) and "step" in point, f"{where} has no point of a learning curve: {_REMEDY}.")
     kinds = {"step": _is_count, "loss": lambda v: v is None or _is_number(v), "accuracy": _is_share, "near": _is_share}
     _check(point, where, kinds)
@@ -72,14 +72,14 @@ def check_point(point: Any, where: str) -> Json:
 
 
 def check_curve(points: list[Json], where: object) -> list[Json]:
-    """Points that go on, one step after another."""
+    """Check that the steps of a learning curve's points never decrease."""
     going = all(a["step"] <= b["step"] for a, b in itertools.pairwise(points))
     require(going, f"{where} has a learning curve whose steps go back: {_REMEDY}.")
     return points
 
 
 def check_origin(made: Json, where: object) -> Json:
-    """On what a run was made."""
+    """Check what a run was made on: not empty, and any time in seconds is a number."""
     require(bool(made), f"{where} does not say on what the run was made: {_REMEDY}.")
     _check(made, where, {"seconds": _is_number})
     return made
@@ -121,7 +121,7 @@ def _are_shares(value: Any) -> bool:
 
 
 def _are_buckets(value: Any) -> bool:
-    """Counts of inputs by wraps or by zeros, and of right answers among them."""
+    """Whether a value is a list of counts of inputs, by wraps or by zeros, and of right answers among them."""
     return isinstance(value, list) and all(
         isinstance(row, dict)
         and all(_is_count(row.get(name)) for name in ("bucket", "samples", "correct"))

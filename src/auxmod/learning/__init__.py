@@ -1,1 +1,1 @@
-"""How a run is learned: model, objective, engine. Imports config and problem."""
+"""Training: the model, the objective, the engine. Imports `problem` and the layers below it."""

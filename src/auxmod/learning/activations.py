@@ -1,7 +1,7 @@
-"""What a model computes between its input and its output, under TransformerLens's names where it has one; and changed.
+"""Read or change the values that a model computes on the way, under TransformerLens's names where these exist.
 
-Written out plainly, step by step, beside `model.Block`, with which it must agree. `TrainedModel.activations` lists the
-names.
+The computation of `model.Block`, with which it must agree, is written out here step by step.
+`TrainedModel.activations` lists the names.
 
 Shapes: B batch, T positions (terms, and one more in front with `cls` pooling), H heads, D width.
 """
@@ -17,22 +17,24 @@ from auxmod.errors import require
 from auxmod.learning.model import Block, Encoder
 
 Hook = Callable[[Tensor], Tensor]
-"""Makes another value of one on the way, of the same shape."""
+"""Takes an intermediate value and returns its replacement, of the same shape, dtype and device."""
 Note = Callable[[str, Tensor], Tensor]
-"""Keeps a value by its name, and gives back the one to go on with."""
+"""Stores a value under its name and returns the value to continue with."""
 
 
 def activations(encoder: Encoder, features: Tensor, hooks: Mapping[str, Hook]) -> dict[str, Tensor]:
-    """Of one model, for tokens (1, B, N) or features (1, B, N, inputs): everything on the way, float32, by name.
+    """Return one model's intermediate values, float32, by name, for tokens (1, B, N) or features (1, B, N, inputs).
 
-    Where ``hooks`` has a name, its function's value takes the place of that one, and all after it follows from that.
+    If ``hooks`` has a function for a name, its result replaces that value, and all later values follow from it. Raise
+    a `UserError` for hooks that are not functions by name, an unknown name, or a result of another shape, dtype or
+    device.
     """
     able = isinstance(hooks, Mapping) and all(isinstance(name, str) and callable(hook) for name, hook in hooks.items())
     require(able, "Hooks are functions by name, as in hooks={'pooled': lambda value: 0 * value}.")
     seen: dict[str, Tensor] = {}
 
     def note(name: str, value: Tensor) -> Tensor:
-        seen[name] = hooks[name](value.clone()) if name in hooks else value  # which may write into what it is given
+        seen[name] = hooks[name](value.clone()) if name in hooks else value  # a hook may write into what it gets
         like = f"The hook of {name} must give a tensor like its own: {_kind(value)}"
         require(isinstance(seen[name], Tensor), f"{like}.")
         require(_kind(seen[name]) == _kind(value), f"{like}, not {_kind(seen[name])}.")

@@ -1,7 +1,7 @@
 """Triton kernels for self-attention among a few positions: packed rows in, packed rows out, no permuting.
 
-One program holds a whole sample's scores of one head. Only `fused` imports this file, with `kernels`, whose
-conventions it shares; its plain meaning is `Block.attend` in `model`.
+One program holds all scores of one head and one sample at a time. Only `fused` imports this file, together with
+`kernels`, whose conventions it shares. `model.Block.attend` is the plain counterpart, with the linear maps around it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _probabilities(q, k, rows, N, W: tl.constexpr):
 
 @triton.jit
 def _scores(b, head, rows, N, HEADS: tl.constexpr):
-    """Where a head's weights lie among all of a member's, (B, heads, N, N)."""
+    """The flat indices of one head's weights among all those of a member, (B, heads, N, N)."""
     return ((head.to(tl.int64) + b * HEADS) * N + rows[:, None]) * N + rows[None, :]
 
 
@@ -69,7 +69,7 @@ def _attention_shape(n: int, heads: int, D: int) -> tuple[int, int, int]:
 def attend(
     qkv: Tensor, bias: Tensor | None, n: int, heads: int, dropout: Dropout | None = None, site: int = 0
 ) -> Tensor:
-    """Self-attention of (E, B·N, 3D) packed queries, keys and values (+ bias) → (E, B·N, D); dropout is of weights."""
+    """Self-attention of packed q, k and v (+ bias): (E, B·N, 3D) → (E, B·N, D); dropout is of the attention weights."""
     E, R, D = qkv.shape[0], qkv.shape[1], qkv.shape[2] // 3
     width, block, warps = _attention_shape(n, heads, D)
     out = torch.empty(E, R, D, dtype=qkv.dtype, device=qkv.device)
@@ -109,7 +109,7 @@ def _attend_backward(qkv, bias, d_out, d_qkv, sums, keys, step, site, B, N, stri
             dp = dropped(dp, e, cells, keys, step, site, least, scale)
         dv = tl.dot(tl.trans(used.to(do.dtype)), do)
         ds = (p * (dp - tl.sum(p * dp, 1)[:, None])).to(q.dtype)
-        dq = tl.dot(ds, k) * (1.0 / tl.sqrt(W * 1.0))  # not of ds, which is small already
+        dq = tl.dot(ds, k) * (1.0 / tl.sqrt(W * 1.0))  # scaled last, since ds is small already
         dk = tl.dot(tl.trans(ds), q) * (1.0 / tl.sqrt(W * 1.0))
         to = d_qkv + sample * (3 * D) + head * W + rows[:, None] * (3 * D) + columns[None, :]
         tl.store(to, dq, mask=live)
@@ -134,7 +134,7 @@ def attend_backward(
     dropout: Dropout | None = None,
     site: int = 0,
 ) -> Tensor:
-    """The gradient of :func:`attend` with respect to qkv; ``sums`` (E, parts, 3D) gets its partial sums over rows."""
+    """The gradient of :func:`attend` with respect to qkv; its partial sums over rows go to ``sums`` (E, parts, 3D)."""
     E, R, D = d_out.shape
     width, block, warps = _attention_shape(n, heads, D)
     d_qkv = torch.empty_like(qkv)

@@ -1,7 +1,7 @@
-"""From a step written in plain PyTorch to one that only replays: `torch.compile` inside one CUDA graph.
+"""Turn a step written in PyTorch into one that only replays: `torch.compile` inside one CUDA graph.
 
-The only file of `learning/` that knows of either. On a CPU, and wherever capture fails, the step runs as it was
-written, with the same results.
+This is the only file of `learning/` that uses either. On a CPU, and if capture fails, the step runs in its plain form,
+with the same results up to rounding.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ WARMUP_STEPS = 3
 
 
 def compiled(function: F, device: torch.device) -> F:
-    """``function``, compiled on a GPU. In default mode: `reduce-overhead` has given wrong gradients."""
+    """Compile ``function`` if on a GPU, in the default mode: `reduce-overhead` has given wrong gradients."""
     return cast(F, torch.compile(function, dynamic=False)) if device.type == "cuda" else function
 
 
 def forget() -> None:
-    """Give back what the compiler keeps of what it made: after too many shapes it refuses."""
+    """Clear the compiler's caches: after too many shapes it refuses to compile more."""
     torch.compiler.reset()
 
 
 def captured(
     step: Callable[[], None], state: Sequence[Tensor], device: torch.device, eager: Callable[[], None] | None = None
 ) -> Callable[[], None]:
-    """A callable that replays ``step``; ``state`` is every tensor that a step changes.
+    """Return a callable that replays ``step``, or on a CPU ``step`` itself; ``state`` is every tensor it changes.
 
-    Where it cannot be captured, ``eager`` serves, the same step without anything compiled: captured if it can be, and
-    else as it is (without one, ``step`` itself). Warming up runs the step for real, so the state is put back as it was.
+    If ``step`` cannot be captured, warn, and use ``eager``, the same step with nothing compiled: captured if possible,
+    else as it is. If there is no ``eager`` either, return ``step`` itself. Warming up runs the step for real, so the
+    state is restored afterwards. If GPU memory runs out, the error is raised, and the state is not restored.
     """
     if device.type != "cuda":
         return step
@@ -53,14 +54,14 @@ def captured(
 
 
 def _try(step: Callable[[], None], device: torch.device) -> tuple[Callable[[], None] | None, str]:
-    """A step's replay, or None and why there is none."""
+    """Return a step's replay and no reason, or None and the reason why there is none."""
     try:
         return _graph(step, device), ""
     except torch.cuda.OutOfMemoryError:
         raise
-    except Exception as error:  # whatever the driver or the compiler dislikes, training can go on without them
+    except Exception as error:  # whatever the driver or the compiler raises, training can go on without it
         first, *rest = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-        return None, " … ".join([first, *rest[-1:]])  # a compiler's worker says the cause last
+        return None, " … ".join([first, *rest[-1:]])  # a compiler's worker prints the cause last
 
 
 def _graph(step: Callable[[], None], device: torch.device) -> Callable[[], None]:
@@ -76,14 +77,14 @@ def _graph(step: Callable[[], None], device: torch.device) -> Callable[[], None]
             step()
     except Exception:
         torch.cuda.synchronize(device)
-        torch.cuda.set_stream(stream)  # a capture that fails may leave its own behind
+        torch.cuda.set_stream(stream)  # a failed capture may leave its own stream current
         raise
     return _Replay(graph, step)
 
 
 @dataclass(frozen=True)
 class _Replay:
-    """Replays a graph, and keeps the step whose tensors it works on alive: a graph itself holds addresses only."""
+    """Replays a graph, and keeps alive the step whose tensors it uses: the graph itself holds only addresses."""
 
     graph: torch.cuda.CUDAGraph
     step: Callable[[], None]

@@ -1,9 +1,9 @@
-"""Weights and training state on disk: safetensors, no pickle, nothing that runs when it is loaded.
+"""Weights and training state on disk, as safetensors: no pickle, and loading runs no code.
 
-A model is two files, `config.json` and `model.safetensors`; what a run needs beside them to go on exactly is
-`state.safetensors`. Every file is written atomically and has the run it belongs to, a digest of its tensors, and an
-ensemble's account of itself, in a single entry of metadata: safetensors writes several in a random order, and equal
-models should be equal files.
+A model is two files, `config.json` and `model.safetensors`. A third, `state.safetensors`, holds what a run needs to
+resume exactly. Every file is written atomically. The metadata of a safetensors file holds the name of the run it
+belongs to, a digest of its tensors and, for a saved ensemble, its account. All of this is one entry: safetensors writes
+several entries in random order, and equal models should be equal files.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from auxmod.learning.engine import Ensemble, Progress, make_encoder
 from auxmod.learning.model import Encoder
 
 LAYOUT = "by-size:"
-"""The order of parameters in a state's rows: a state of another is refused, never read in the wrong order."""
+"""The order of parameters in a state's rows. A state in another order is refused, never read in the wrong order."""
 
 
 def save_model(directory: Path, encoder: Encoder, member: int, config: RunConfig) -> None:
-    """Write one member as a model of its own: without the member axis, and without a shared head's padding."""
+    """Write one member as a separate model: without the member axis, and without padding for other members."""
     directory.mkdir(parents=True, exist_ok=True)
     shapes = {name: p.shape[1:] for name, p in _empty(config).named_parameters()}
     tensors = {
@@ -41,13 +41,14 @@ def save_model(directory: Path, encoder: Encoder, member: int, config: RunConfig
 
 @dataclass
 class OnTheWay:
-    """Keeps models as they are on their way, each ``every`` steps (at the next event), beside where they end."""
+    """Keeps models during training, every ``every`` steps (at the next event), beside the final model."""
 
     place: Callable[[RunConfig], Path]
-    """Where a run's model ends."""
+    """A function that gives the directory of a run's final model."""
     every: int | None
+    """None or 0 keeps none."""
     last: int
-    """The step that was last seen."""
+    """The step of the last event; before the first one, the step from which training goes on."""
 
     def see(self, ensemble: Ensemble, event: Progress) -> None:
         if self.every and event.step // self.every > self.last // self.every:
@@ -56,14 +57,14 @@ class OnTheWay:
 
 
 def save_models(ensemble: Ensemble, dead: Sequence[int | None], place: Callable[[RunConfig], Path]) -> None:
-    """Write the model of each run that lives."""
+    """Write the model of each member that is not dead, to the directory that ``place`` gives."""
     for member, (config, died) in enumerate(zip(ensemble.configs, dead, strict=True)):
         if died is None:
             save_model(place(config), ensemble.encoder, member, config)
 
 
 def check_own(directory: Path) -> None:
-    """Refuse a directory whose `config.json`, perhaps another program's, is not one to overwrite."""
+    """Refuse a directory whose `config.json` is not a run's: it may belong to another program."""
     if (directory / CONFIG).exists():
         try:
             RunConfig.read(directory / CONFIG)
@@ -72,17 +73,17 @@ def check_own(directory: Path) -> None:
 
 
 def load_model(directory: Path, device: torch.device) -> tuple[Encoder, RunConfig]:
-    """Read a model back as an ensemble of one."""
+    """Read a run and its model, an encoder of one member in eval mode; a missing or damaged file is a UserError."""
     apart = "A sweep keeps models with --keep-models alone, and grid and search none: auxmod train makes a run of one."
     require(directory.is_dir(), f"{directory} is not a run: there is no such directory. {apart}")
     require((directory / CONFIG).is_file(), f"{directory} is not a run: it has no {CONFIG}.")
     config = RunConfig.read(directory / CONFIG)
     tensors = _read(directory / MODEL, config.hash, "make the model anew, or take it from where it came from")
     sentence = f"{directory / MODEL} does not hold the model that {CONFIG} describes: restore either."
-    require(config.model.layers <= len(tensors), sentence)  # else even an empty model might be too large to make
+    require(config.model.layers <= len(tensors), sentence)  # else even a model on the meta device may be too large
     try:
         encoder = _empty(config)
-    except RuntimeError:  # of a size that has no number
+    except RuntimeError:  # a size that overflows
         raise UserError(sentence) from None
     wanted = {name: (p.shape[1:], p.dtype) for name, p in encoder.named_parameters()}
     require(wanted == {name: (t.shape, t.dtype) for name, t in tensors.items()}, sentence)
@@ -91,13 +92,13 @@ def load_model(directory: Path, device: torch.device) -> tuple[Encoder, RunConfi
 
 
 def save_state(path: Path, ensemble: Ensemble, account: str = "") -> None:
-    """Write all that an ensemble needs to go on from here, with what its owner wants to find in the same file."""
+    """Write all that an ensemble needs to resume from here, and ``account``, any text to keep in the same file."""
     tensors = {name: t.detach().contiguous().cpu() for name, t in ensemble.snapshot().items()}
     _write(path, tensors, _name(ensemble.configs), account)
 
 
 def load_state(path: Path, ensemble: Ensemble) -> None:
-    """Put an ensemble where :func:`save_state` left it."""
+    """Put an ensemble where :func:`save_state` left it; a missing or damaged file, or another's, is a UserError."""
     tensors = _read(path, _name(ensemble.configs), "delete it to start over")
     wanted = {name: (t.shape, t.dtype) for name, t in ensemble.snapshot().items()}
     require(
@@ -113,7 +114,7 @@ def _name(configs: Sequence[RunConfig]) -> str:
 
 def _empty(config: RunConfig) -> Encoder:
     with torch.device("meta"):
-        return make_encoder([config]).float()  # whatever the process makes numbers of
+        return make_encoder([config]).float()  # whatever the process's default dtype is
 
 
 def _digest(tensors: Mapping[str, Tensor]) -> str:
@@ -121,7 +122,7 @@ def _digest(tensors: Mapping[str, Tensor]) -> str:
 
 
 def _bytes(tensor: Tensor) -> memoryview:
-    row = tensor.contiguous().as_strided((tensor.numel(),), (1,))  # of a single number torch keeps any stride
+    row = tensor.contiguous().as_strided((tensor.numel(),), (1,))  # a single number may have any stride
     return row.view(torch.uint8).numpy().data
 
 

@@ -1,7 +1,7 @@
-"""What a run costs, from its configuration alone: parameters, arithmetic, memory, time. Standard library only.
+"""What a run costs, from its configuration alone: parameters, arithmetic, memory. Imports only `config`.
 
-Arithmetic is what the mathematics of a step asks for, whatever an implementation recomputes or leaves out, so
-that one count serves every implementation that is compared.
+Arithmetic counts the operations that the mathematics of a step needs, whatever an implementation recomputes or skips.
+So one count serves all implementations that are compared.
 
 Shapes: B batch, N terms, T positions (N, and one more with `cls` pooling), D width, H hidden, L layers.
 """
@@ -14,7 +14,7 @@ _HALF = {"auto", "fp16", "bf16"}
 
 
 def parameters(config: RunConfig) -> int:
-    """Trainable numbers of one model."""
+    """The number of trainable parameters of one model."""
     m = config.model
     inputs, outputs = widths(config)
     D, H, L = m.width, m.hidden, m.layers
@@ -27,16 +27,17 @@ def parameters(config: RunConfig) -> int:
 def step_flops(config: RunConfig) -> int:
     """Floating-point operations of one training step of one model; a multiply-add is two.
 
-    A matrix of P weights costs 2·P a row forward and 4·P backward (for its input, and for itself):
+    A matrix of P weights costs 2·P per row forward and 4·P backward (the gradients of its input and of itself):
 
     - blocks, each position: 6 · L·(4·D² + 2·D·H) · B·T
     - attention, QKᵀ and its product with V: 12 · T²·D · L·B
-    - where only the first position is read out, the last block has but keys and values, 6 · 2·D² · B·T, of the others
+    - if only the first position is read out, without dropout: in the last block the others need only keys and values,
+      6 · 2·D² per position
     - angular embedding, whose input needs no gradient: 4 · inputs·D · B·N (a token's look-up is free)
-    - read-out, each sample: 6 · D·outputs · B
+    - read-out, each sample: 6 · D·outputs · B (with `flatten` pooling, N·D in place of D)
     - Muon, each matrix of the blocks with sides S ≤ W: 4 · S²·W + 26 · S³ (`learning/muon.py`)
 
-    Element-wise work (norms, activations, AdamW) is left out: it costs bytes, not arithmetic.
+    Element-wise work (norms, activations, AdamW) is not counted: its cost is memory traffic, not arithmetic.
     """
     m, n, B = config.model, config.problem.n, config.training.batch
     T = _positions(config)
@@ -51,63 +52,64 @@ def step_flops(config: RunConfig) -> int:
 
 
 def work(config: RunConfig) -> int:
-    """Floating-point operations of a run's training."""
+    """Floating-point operations of all of a run's training steps."""
     return config.training.steps * step_flops(config)
 
 
 def _muon_flops(D: int, H: int) -> int:
-    """A block's: queries, keys, values and output, then the two matrices of the hidden layer."""
+    """Muon's operations for one block: queries, keys, values and output, then the two matrices of the hidden layer."""
     short, long = sorted((D, H))
     return 4 * (4 + 26) * D**3 + 2 * (4 * short**2 * long + 26 * short**3)
 
 
 def member_bytes(config: RunConfig, precision: str | None = None) -> int:
-    """An estimate of the memory that training one member of an ensemble takes.
+    """Estimate the memory, in bytes, for training one member of an ensemble.
 
-    ``precision`` is what the run's own came to on its device; an `auto` left open counts as fp16, as on a GPU.
+    ``precision`` is the run's precision as resolved on its device; without it, `auto` counts as fp16, as on a GPU.
     """
     half = (precision or config.training.precision) in _HALF
-    # master, gradient as made and as gathered, two moments; and, while a step is captured, a copy of the state
+    # master weights, gradients as computed and as gathered, two moments; a half-precision copy of the weights; and,
+    # while a step is captured, a copy of the state
     weights = parameters(config) * (4 * 5 + 2 * half + 4 * 3)
-    if config.training.optimiser == "muon":  # the aim and the step
+    if config.training.optimiser == "muon":  # the look-ahead gradient and the step
         weights += 2 * config.model.layers * _block_weights(config) * (2 if half else 4)
     return weights + data_bytes(config) + activation_bytes(config, 2 if half else 4)
 
 
 def data_bytes(config: RunConfig) -> int:
-    """What it trains on: inputs, sums, and their order."""
+    """Bytes of a run's training data: inputs, sums, and their order."""
     return config.training.samples * (4 * config.problem.n + 8 + 8)
 
 
 def activation_bytes(config: RunConfig, size: int) -> int:
-    """What a forward pass keeps for the backward one, and that one's widest moment.
+    """Bytes that the forward pass keeps for the backward pass, plus that pass's own peak.
 
-    ``size`` is the bytes of a number in the trunk; the residual stream, embedding and read-out are float32.
+    ``size`` is the bytes per number in the trunk; the residual stream, embedding and read-out are float32.
     """
     m, B, T = config.model, config.training.batch, _positions(config)
     D, H = m.width, m.hidden
     inputs, outputs = widths(config)
-    stream = 4 * 2 * D  # what each of the two norms reads
+    stream = 4 * 2 * D  # the inputs of the two norms
     inside = size * (6 * D + (1 + (m.activation == "gelu")) * H)  # norms' outputs, q, k, v, mixture, hidden layer
-    if m.dropout:  # attention is then not fused: its weights; and every mask
+    if m.dropout:  # the plain trunk then keeps the attention weights and all masks
         inside += 4 * size * m.heads * T + size * (H + 2 * D)
     backward = size * (2 * H + 4 * D) + 4 * D
     ends = 4 * B * (T * inputs * (m.embedding == "angular") + 3 * outputs)
-    if not _ends_early(config) or m.norm == "post":  # which the fused trunk computes for all
+    if not _ends_early(config) or m.norm == "post":  # post: the fused trunk computes all positions
         return B * T * (m.layers * (stream + inside) + backward) + ends
-    last = T * (stream // 2 + size * 3 * D) + inside  # of most positions the last block keeps a norm, keys and values
+    last = T * (stream // 2 + size * 3 * D) + inside  # all positions: a norm, keys, values; one: everything
     return B * (T * ((m.layers - 1) * (stream + inside) + backward) + last) + ends
 
 
 def widths(config: RunConfig) -> tuple[int, int]:
-    """Inputs (tokens or coordinates) and outputs (classes or coordinates) of a model."""
+    """The numbers of a model's inputs (tokens, or coordinates per term) and outputs (classes or coordinates)."""
     q, points = config.problem.q, 2 * config.method.rungs
     inputs = q if config.model.embedding == "token" else points
     return inputs, points if config.model.angles else max(config.method.moduli) * q
 
 
 def _ends_early(config: RunConfig) -> bool:
-    """Whether the last block is computed for one position alone."""
+    """Whether the last block is computed only for the first position."""
     return config.model.reads_first and not config.model.dropout
 
 

@@ -1,8 +1,8 @@
-"""How an ensemble of runs is learned: data, step, schedule, evaluation. Yields events; writes no file.
+"""Train an ensemble of runs: data, step, schedule, evaluation. It yields events and writes no files.
 
-An :class:`Ensemble` is E runs of one shape trained at once; one run is E = 1. All of it lives on the device.
-Everything random is a function of a run's seed and the step, so a run can stop after any event and go on later
-from its :meth:`~Ensemble.snapshot` as if it had not, and a member learns what it would learn alone.
+An :class:`Ensemble` is E runs of one shape, trained together on one device; a single run is E = 1. Everything random
+depends only on a run's seed and the step. So a run can stop after any event and resume later from its
+:meth:`~Ensemble.snapshot` as if it had not stopped, and a member learns what it would learn alone.
 
 Shapes: E members, S samples, B batch, N terms.
 """
@@ -34,37 +34,39 @@ from auxmod.problem.rows import given_rows
 
 VALIDATION_SAMPLES, ASKED_SAMPLES = 2_000, 20_000
 LOGS, EVALUATIONS = 200, 10
-"""How often in a run the loss is logged, and how often the held-out accuracy is."""
+"""About how often per run the loss is logged, and how often the held-out accuracy is measured."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """A point of the learning curve. The lists have one entry a member."""
+    """A point of the learning curve. The lists have one entry per member."""
 
     step: int
     steps: int
     loss: list[float]
     """Mean training loss since the last event."""
     accuracy: list[float] | None
-    """Match accuracy on held-out inputs, where it was measured."""
+    """Match accuracy on held-out inputs; None if it was not measured at this step."""
     dead: list[int | None]
-    """The step at which a member's loss stopped being finite."""
+    """The step, from 0, at which a member's loss or gradient stopped being finite; None for live members."""
     near: list[float] | None = None
-    """Beside accuracy, the share of answers within the least τ of the circle: of a large q few are exact."""
+    """Measured with accuracy: the share of answers within the smallest τ. For a large q, few answers are exact."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The end: each member's figures, or None for one whose loss stopped being finite."""
+    """The end of training: each member's figures, or None for a dead member."""
 
     scores: list[dict[str, Any] | None]
     dead: list[int | None]
+    """As in :class:`Progress`, but a member with no finite answer to the test inputs is dead too, at the last step."""
 
 
 def shape_of(config: RunConfig) -> tuple[Any, ...]:
-    """What runs must share to ride in one ensemble, their length too; all else may differ.
+    """What runs must share to train in one ensemble, including their length; everything else may differ.
 
-    Tokens, classes and their moduli that a member lacks are padding. Points are not padded: their number is a shape.
+    Tokens, classes and their moduli that a member lacks are padding. Points are not padded, so the numbers of moduli
+    and of harmonics are part of the shape if answers are points.
     """
     m, t = config.model, config.training
     structure = tuple(getattr(m, f.name) for f in fields(m) if f.name not in ("init", "lift"))
@@ -74,7 +76,7 @@ def shape_of(config: RunConfig) -> tuple[Any, ...]:
 
 
 def make_encoder(configs: Sequence[RunConfig]) -> Encoder:
-    """An encoder, not yet filled, that serves every run of the ensemble: with the most tokens and classes of any."""
+    """Make an encoder, not yet initialised, with as many tokens and classes as any run of the ensemble needs."""
     sizes = [widths(c) for c in configs]
     inputs, outputs = (max(size) for size in zip(*sizes, strict=True))
     return Encoder(configs[0].model, configs[0].problem.n, inputs, outputs, len(configs))
@@ -90,11 +92,11 @@ class Ensemble:
         data: Sequence[np.ndarray[Any, Any] | None] | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        """``data`` gives a run's own inputs (S, N) in place of drawn ones; ``dtype`` is the master weights'."""
+        """``data`` has each run's own inputs (S, N), or None to draw them; ``dtype`` is that of the master weights."""
         self.configs, self.device = list(configs), (device := torch.device(device))
         require(len({shape_of(c) for c in self.configs}) == 1, "Only runs of one shape can be trained together.")
         if device.index is not None and device.type == "cuda":
-            torch.cuda.set_device(device)  # kernels and captures go to the current one
+            torch.cuda.set_device(device)  # kernels and captures use the current device
         first = self.configs[0]
         self.training, self.n = first.training, first.problem.n
         self.steps = self.training.steps
@@ -118,13 +120,13 @@ class Ensemble:
         self.x = torch.empty(len(self.configs), first.training.samples, self.n, dtype=torch.int32, device=device)
         for row, c, own in zip(self.x, self.configs, given, strict=True):
             row.copy_(sampling.training(c, device) if own is None else torch.from_numpy(own))
-        self.sums = torch.stack([labels.sums(row) for row in self.x])  # each is widened to int64 on its way
+        self.sums = torch.stack([labels.sums(row) for row in self.x])  # one by one, since each is widened to int64
         self.order = torch.zeros(self.x.shape[:2], dtype=torch.int64, device=device)
         self.dropout_keys = torch.tensor([rng.key(c.seed, "dropout") for c in self.configs], device=device)
         self._compile(device)
 
     def _compile(self, device: torch.device) -> None:
-        """Compile a step's parts for a device; for a CPU they stay as they are written."""
+        """Compile the parts of a step for a GPU; for a CPU they stay as written."""
         self._fast_begin, self._fast_end = compiled(self._begin, device), compiled(self._end, device)
         self._fast_embedded = compiled(self.encoder.embedded, device)
         self._fast_blocks, self._fast_decide = compiled(self.encoder.trunk, device), compiled(decide, device)
@@ -150,7 +152,7 @@ class Ensemble:
         return self._features(x), index, total
 
     def _embed(self, features: Tensor) -> Tensor:
-        """The first residual stream, (E, B·N, D)."""
+        """The first residual stream, (E, B·N, D); with `cls` pooling, (E, B·(N + 1), D)."""
         embed, (E, B, N) = self.encoder.embed, features.shape[:3]
         if self._by_hand is not None and isinstance(embed, Linear):
             h = fused.lift(embed, features.view(E, B * N, -1)).view(E, B, N, -1)
@@ -171,11 +173,11 @@ class Ensemble:
         return self.objective.losses(outputs, total, index, self.step_number)
 
     def step(self) -> None:
-        """Gather, forward, backward, update, log: everything that a captured step replays."""
+        """Make one training step: gather, forward, backward, update, log. A captured step replays all of it."""
         with products(self.precision):
             features, index, total = self._fast_begin()
             losses = self._fast_end(self._trunk(self._embed(features)), index, total)
-            # a trunk by hand writes its own parameters' gradients where the optimiser reads them
+            # the fused trunk itself writes the gradients of the blocks' parameters where the optimiser reads them
             others = {
                 name: p
                 for name, p in self.encoder.named_parameters()
@@ -191,7 +193,10 @@ class Ensemble:
                 self.step_number.add_(1)
 
     def eager_step(self) -> None:
-        """A step of plain PyTorch alone, for where a compiler, a kernel or the capture fails."""
+        """Make a step in plain PyTorch, for when a compiler, a kernel or the capture fails.
+
+        From then on, this ensemble uses no compiled function and no kernel.
+        """
         self._compile(torch.device("cpu"))
         self._by_hand, self.memory.one_pass = None, False
         self.step()
@@ -207,7 +212,7 @@ class Ensemble:
     # -- the whole run ----------------------------------------------------------------------------------------
 
     def fit(self) -> Iterator[Progress | Finished]:
-        """Train from where the ensemble stands to the end."""
+        """Train from the current step to the end, or until all members are dead; the last event is a `Finished`."""
         at = int(self.step_number)
         per_epoch = self.training.steps_per_epoch
         log_every, eval_every = max(1, self.steps // LOGS), max(1, self.steps // EVALUATIONS)
@@ -237,14 +242,14 @@ class Ensemble:
             scores = [*self.evaluate(self.training.test_samples)]
             for e, figures in enumerate(scores):
                 if figures.get("missing") == figures["samples"] and dead[e] is None:
-                    dead[e] = self.steps - 1  # with some loss scale left to halve, but no answers
+                    dead[e] = self.steps - 1  # its loss scale could still be halved, but no answer is finite
             if self.training.asks > 1:
                 for figures, often in zip(scores, self._asked(), strict=True):
                     figures |= {"asked": often}
         return Finished([None if d is not None else s for d, s in zip(dead, scores, strict=True)], dead)
 
     def _asked(self) -> list[dict[str, Any]]:
-        """Each member's figures when asked often, on fewer inputs: they cost so many times as much."""
+        """Each member's figures with `asks` answers averaged, on fewer inputs since each costs that many passes."""
         asks, samples = self.training.asks, min(ASKED_SAMPLES, self.training.test_samples)
         rows = self.evaluate(samples, asks=asks)
         return [{"asks": asks, **{name: row[name] for name in ("match", "tau", "samples")}} for row in rows]
@@ -258,28 +263,28 @@ class Ensemble:
         return [row["match"] for row in rows], [row["tau"][f"{TAUS[0]:g}"] for row in rows]
 
     def dead(self) -> list[int | None]:
-        """The step at which each member's loss stopped being finite, None for those that live."""
+        """The step, from 0, at which each member's loss or gradient stopped being finite; None for live members."""
         return [None if at < 0 else at for at in self.state.dead.tolist()]
 
     def evaluate(self, samples: int, **options: Any) -> list[dict[str, Any]]:
-        """Each member's figures on ``samples`` inputs that no run trains on (options of `evaluation.evaluate`)."""
+        """Each member's figures on ``samples`` inputs independent of training; options as in `evaluation.evaluate`."""
         at_once = rows_at_once(self.encoder, self.device)
         return evaluate(self.outputs, self.objective, samples, at_once=at_once, **options)
 
-    # -- stopping and going on --------------------------------------------------------------------------------
+    # -- stopping and resuming --------------------------------------------------------------------------------
 
     def _changing(self) -> list[Tensor]:
         half = [] if self.memory.half is None else [self.memory.half]
         return [*vars(self.state).values(), *half, self.step_number, self.loss_sum]
 
     def snapshot(self) -> dict[str, Tensor]:
-        """Everything needed to go on from an event, by name: views, to be saved before the next step."""
+        """Everything needed to resume from an event, by name: the live tensors, so save them before the next step."""
         return {**vars(self.state), "step": self.step_number}
 
     def restore(self, snapshot: dict[str, Tensor]) -> None:
-        """Go back to a :meth:`snapshot`."""
+        """Return to a :meth:`snapshot`."""
         own, saved = (bool(torch.isinf(each).any()) for each in (self.state.streak, snapshot["streak"]))
-        kept = {"scale", "streak"} if own != saved else set()  # saved in a precision whose loss is scaled otherwise
+        kept = {"scale", "streak"} if own != saved else set()  # saved in a precision with other loss scaling
         for name, tensor in self.snapshot().items():
             if name not in kept:
                 tensor.copy_(snapshot[name])

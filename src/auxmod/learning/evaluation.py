@@ -1,4 +1,4 @@
-"""Measuring a model on inputs it has not trained on, in chunks that fit the device."""
+"""Measure models on given inputs, or on inputs drawn independently of training, in chunks that fit the device."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from auxmod.learning.objective import Objective
 from auxmod.problem import labels, metrics, rng, sampling
 
 LEAST_NUMBERS, MOST_NUMBERS = 2**24, 2**31
-"""Numbers of a chunk: a CPU's, and a GPU's least; and a GPU's most, if its memory holds sixteen times as many."""
+"""Numbers per chunk: on a CPU the least; on a GPU as many as a 16th of its free memory holds, within these bounds."""
 
 
 @torch.no_grad()
@@ -34,10 +34,10 @@ def evaluate(
     taus: Iterable[float] = TAUS,
     asks: int = 1,
 ) -> list[dict[str, Any]]:
-    """Each member's figures on ``samples`` inputs; ``forward`` maps x (E, B, N) to outputs (E, B, ·).
+    """Return each member's figures on ``samples`` inputs; ``forward`` maps x (E, B, N) to outputs (E, B, ·).
 
-    The inputs depend on (N, q, stream, distribution) alone, so that every model answers the same questions; or they are
-    given, as ``rows``. Where ``at_once`` of them do not fit into a GPU's memory, fewer are tried.
+    The inputs depend only on (N, q, stream, distribution, fill), so that every model answers the same questions; or
+    ``rows`` (samples, N) gives them. If ``at_once`` inputs do not fit into a GPU's memory, fewer are tried.
     """
     require(is_int(samples) and samples >= 1, f"--samples is {samples!r}, but must be a whole number, 1 or more.")
     for name, value, known in (("distribution", distribution, get_args(Distribution)), ("fill", fill, get_args(Fill))):
@@ -69,16 +69,17 @@ def evaluate(
         except torch.OutOfMemoryError:
             if at_once == 1:
                 raise
-        torch.cuda.empty_cache()  # outside the handler, whose error keeps tensors alive
+        torch.cuda.empty_cache()  # not in the handler, where the error keeps tensors alive
         at_once = max(1, min(at_once, samples) // 2)
 
 
 def averaged(forward: Callable[[Tensor], Tensor], objective: Objective, x: Tensor, times: int) -> Tensor:
     """The outputs for x (E, B, N), averaged over ``times`` ways of asking the same question.
 
-    With constants c_i, the same for all inputs and chosen in advance, f_q(x + c) − Σc is f_q(x) again (the random
-    self-reduction of Blum, Luby and Rubinfeld): the model's errors there are others, and average out. By how much the
-    sum itself is larger, wraps of single terms counted, is known as well, so that this holds for every modulus.
+    For constants c_i, chosen in advance and the same for all inputs, f_q(x + c) − Σc is f_q(x), mod q (the random
+    self-reduction of Blum, Luby and Rubinfeld). The model makes other errors there, which average out. The change of
+    the sum itself, wraps of single terms included, is also known, so this works for every modulus. With ``times`` above
+    1, the result holds only what :meth:`Objective.decode` reads.
     """
     check_asks(times)
     outputs = forward(x)
@@ -94,8 +95,8 @@ def averaged(forward: Callable[[Tensor], Tensor], objective: Objective, x: Tenso
 
 
 def rows_at_once(encoder: Encoder, device: torch.device) -> int:
-    """Samples a chunk: enough to fill the device, few enough to fit its memory."""
-    widest = encoder.model.hidden + 12 * encoder.model.width  # a block's tensors, at its widest moment
+    """Samples per chunk: enough to fill the device, few enough to fit its memory."""
+    widest = encoder.model.hidden + 12 * encoder.model.width  # a position's numbers in a block, at its peak
     alive = widest * (encoder.n + 1) + encoder.outputs
     numbers = LEAST_NUMBERS
     if device.type == "cuda":

@@ -1,14 +1,15 @@
-"""The trunk by hand: the blocks' forward and backward in few kernels, for the shapes that pay.
+"""The fused trunk: the blocks' forward and backward passes in a few hand-written kernels, for shapes where that pays.
 
-The same function as `model.Block`, which is its oracle in tests and serves wherever this does not: on a CPU,
-without Triton, with GELU, or odd sizes. What it saves is memory traffic: norms are fused with residual sums, the ReLU
-and its mask with their matrix products, dropout with whatever makes or takes what it drops, attention reads and writes
-packed rows, and the weights' gradients land in the optimiser's buffer without a copy.
+It computes the same function as `model.Block`. That is the reference in tests, and is used wherever `supported` says
+no: on a CPU or an older GPU, without Triton, with a float32 trunk, GELU or odd sizes. This trunk saves memory traffic:
+norms are fused with residual sums, the ReLU and its mask with their matrix products, and dropout with the kernels that
+produce or consume the values it drops. Attention reads and writes packed rows, and the gradients of matrices go into
+the optimiser's buffer without a copy.
 
-The trunk is 2L sub-layers f, an attention and a feed-forward one by turns, each with a sum and a norm:
+The trunk is 2L sub-layers f, attention and feed-forward in turn, each with a residual sum and a norm:
 x ← x + f(norm x) with pre-norm, x ← norm(x + f x) with post-norm.
 
-Shapes: E members, n positions a sample (its terms, and one more with `cls`), R = B·n rows, D width, F hidden.
+Shapes: E members, n positions per sample (its terms, and one more with `cls`), R = B·n rows, D width, F hidden.
 """
 
 from __future__ import annotations
@@ -26,23 +27,23 @@ from auxmod.learning.model import Block, Dropout, Encoder, Linear
 try:
     from auxmod.learning import attention, kernels
     from auxmod.learning import updates as updates
-except ImportError:  # no Triton: the plain trunk and the plain updates serve
+except ImportError:  # no Triton: use the plain trunk and the plain updates
     attention = kernels = updates = None  # type: ignore[assignment]
 
 LONGEST = 128
-"""Positions that one attention program holds at once; for more, PyTorch's own attention serves."""
+"""The most positions that one attention program holds at once; for more, PyTorch's own attention is used."""
 LARGEST = 128 * 64
-"""Numbers of one head's keys that it holds: positions, up to a power of 2, times the head's width."""
+"""The most numbers of one head's keys that it holds: positions, rounded up to a power of 2, times the head's width."""
 
 
 def supported(model: Model, positions: int, device: torch.device, dtype: torch.dtype) -> bool:
-    """Whether the fused trunk can stand in for the blocks."""
+    """Whether the fused trunk can replace the blocks."""
     sizes = (model.width, model.width // model.heads)
     return (
         kernels is not None
         and device.type == "cuda"
         and dtype in (torch.float16, torch.bfloat16)
-        and torch.cuda.get_device_capability(device) >= (9, 0)  # the copy engine that fetches tiles
+        and torch.cuda.get_device_capability(device) >= (9, 0)  # the first with a copy engine that fetches tiles
         and model.activation == "relu"
         and all(size & (size - 1) == 0 and 16 <= size <= 256 for size in sizes)
         and model.width >= 64
@@ -84,14 +85,15 @@ class FusedTrunk:
             self.layers.append(Layer(dict.fromkeys(biases) | named, own))
         self.dtype = self.layers[0]["qkv.weight"].dtype
         self.first = self.reads_first and not self.post and model.dropout == 0
-        """Whether the last block is computed for each sample's first position alone."""
+        """Whether the last block is computed only for each sample's first position."""
         self.whole = self.layers[:-1] if self.first else self.layers
         """The layers that are computed for all positions."""
 
     def __call__(self, x: Tensor, n: int, dropout: Dropout | None = None) -> Tensor:
-        """The residual stream (E, R, D) float32 after all blocks; gradients of parameters go to their buffers.
+        """Return the residual stream (E, R, D) float32 after all blocks.
 
-        Where only the first position of a sample is read out, only that: (E, B, D).
+        If only the first position of a sample is read out, return only that: (E, B, D). The backward pass writes the
+        parameters' gradients to their buffers. Dropout applies only if gradients are enabled.
         """
         if torch.is_grad_enabled():
             out: Tensor = _Function.apply(x, self, n, dropout)  # type: ignore[no-untyped-call]
@@ -104,7 +106,7 @@ class FusedTrunk:
     def forward(
         self, x: Tensor, n: int, dropout: Dropout | None = None, keep: bool = False
     ) -> tuple[Tensor, list[tuple[Tensor, ...]]]:
-        """The stream, and with ``keep`` what the backward pass needs of each sub-layer: what was normed, and more."""
+        """Return the stream and, with ``keep``, what backward needs of each sub-layer: its norm's input, and more."""
         kept: list[tuple[Tensor, ...]] = []
         h = x.to(self.dtype) if self.post else kernels.add_norm(x, None, None, *self._norm(0), self.dtype)[1]
         for number in range(2 * len(self.whole)):
@@ -123,7 +125,7 @@ class FusedTrunk:
         return out, [*kept, last] if keep else kept
 
     def _norm(self, number: int) -> tuple[Any, Any]:
-        """The gain and shift of a sub-layer's norm; nothing past the last."""
+        """The gain and shift of a sub-layer's norm; None for both past the last."""
         if number == 2 * len(self.layers):
             return None, None
         layer, name = self.layers[number // 2], f"norm{number % 2 + 1}"
@@ -143,9 +145,10 @@ class FusedTrunk:
         return torch.bmm(hidden, layer["down.weight"].mT), (h, hidden)
 
     def _forward_first(self, x: Tensor, h: Tensor, n: int) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """The last block of each sample's first position, from the stream and its norm; and what backward needs.
+        """Compute the last block for each sample's first position, from the stream and its norm.
 
-        The bias of keys moves all scores of a query alike, so that it changes nothing; that of values is added after.
+        Also return what backward needs. The keys' bias shifts all scores of a query equally, so it changes nothing;
+        the values' bias is added after attention.
         """
         D, layer = x.shape[2], self.layers[-1]
         weight, bias = layer["qkv.weight"], layer["qkv.bias"]
@@ -166,10 +169,11 @@ class FusedTrunk:
     # -- backward ---------------------------------------------------------------------------------------------
 
     def backward(self, stream: Tensor, kept: list[tuple[Tensor, ...]], n: int, dropout: Dropout | None) -> Tensor:
-        """The gradient of the first stream from that of the last; every parameter's goes to its buffer.
+        """Return the gradient of the first stream, given that of the last; write every parameter's to its buffer.
 
-        The stream's gradient ``dx`` is kept in half precision, as the products need it: loss scaling covers it.
-        ``dy`` is that of what a sub-layer adds to the stream: the same, but for what was dropped.
+        The stream's gradient ``dx`` is kept in half precision, which the products need; in fp16, loss scaling protects
+        it from underflow.
+        ``dy`` is the gradient of what a sub-layer adds to the stream: the same except where values were dropped.
         """
         if self.first:
             dx, after = self._backward_first(stream, kept.pop(), n)
@@ -199,7 +203,7 @@ class FusedTrunk:
     def _norm_backward(
         self, number: int, dh: Tensor | None, x: Tensor, dx: Tensor, sums: Tensor, dropout: Dropout | None, adder: int
     ) -> Tensor:
-        """The gradient before a sub-layer's norm, in ``dx``; returns that of what the sub-layer ``adder`` added."""
+        """Write the gradient before a sub-layer's norm to ``dx``; return that of what the sub-layer ``adder`` added."""
         drops = dropout if adder >= 0 else None
         return kernels.norm_backward(
             dh, x, self._norm(number)[0], dx, sums, dropout=drops, site=2 * adder + 1, post=self.post
@@ -225,7 +229,7 @@ class FusedTrunk:
         return torch.bmm(d_hidden, layer["up.weight"])
 
     def _backward_first(self, stream: Tensor, kept: tuple[Tensor, ...], n: int) -> tuple[Tensor, Tensor]:
-        """The gradient of the stream before the last block, (E, R, D) in half precision, and its sum over rows."""
+        """Return the stream's gradient before the last block, (E, R, D) in half precision, and its sum over rows."""
         layer, to = self.layers[-1], self.layers[-1].gradients
         x, h, own, q, kv, mixed, middle, *fed = kept
         (E, B, D), R = stream.shape, x.shape[1]
@@ -257,10 +261,10 @@ class FusedTrunk:
         return whole, first[:, 2]
 
     def _small_gradients(self, after: Tensor, norms: Tensor, heads: Tensor, hiddens: Tensor | None) -> None:
-        """Norms' and biases' gradients, from their sums over rows, to their buffers.
+        """Write the gradients of norms and biases, given as sums over rows, to their buffers.
 
-        ``norms`` is (2L, E, 3, D): for each norm its gain, its shift, and the bias of what was added before it;
-        ``after`` (E, D) is that of what was added last, where no norm follows.
+        ``norms`` (2L, E, 3, D) has, for each norm, the gradients of its gain, its shift, and the bias added before it.
+        With pre-norm, ``after`` (E, D) is the gradient of the bias that the last of these sub-layers adds.
         """
         added = [*norms[:, :, 2]] if self.post else [*norms[1:, :, 2], after]
         pairs: list[tuple[Tensor, Tensor]] = []
@@ -272,7 +276,7 @@ class FusedTrunk:
                 within = (hiddens if number % 2 else heads)[number // 2]
                 pairs += [(to[f"{norm}.bias"], shift), (to[f"{outer}.bias"], added[number])]
                 pairs.append((to[f"{inner}.bias"], within))
-        if pairs:  # a single block may be the last one
+        if pairs:  # there are none if the only block is the one computed for the first position
             torch._foreach_copy_([target for target, _ in pairs], [source for _, source in pairs])
 
     def _attention(self, n: int) -> Any:
@@ -280,12 +284,12 @@ class FusedTrunk:
 
 
 def _drops(dropout: Dropout | None, site: int) -> dict[str, Any]:
-    """PyTorch's own attention has no such options, and is not used with dropout."""
+    """A kernel's dropout options; none without dropout, since PyTorch's own attention, used only then, takes none."""
     return {} if dropout is None else {"dropout": dropout, "site": site}
 
 
 class _Lift(torch.autograd.Function):
-    """A linear map of a few features, (E, R, J) → (E, R, D): its backward is one pass over the rows."""
+    """A linear map of a few features, (E, R, J) → (E, R, D), whose backward is one pass over the rows."""
 
     @staticmethod
     def forward(ctx: Any, features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

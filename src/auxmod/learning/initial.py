@@ -1,9 +1,9 @@
-"""How an encoder starts. A member's weights are a function of its seed and the parameters' names alone.
+"""Initial weights of an encoder. A member's weights depend only on its settings, its seed and the parameters' names.
 
-`cloned` is `default` with every block like the first, as `torch.nn.TransformerEncoder` copies its layer. `linear-σ` is
-σ for linear layers and embeddings alone, which is what a function applied to every `nn.Linear` and `nn.Embedding`
-reaches: `torch.nn.MultiheadAttention` keeps the weights of `qkv` outside of any. A `lift` σ replaces init's for the
-embedding alone.
+`cloned` is `default` with every block equal to the first, since `torch.nn.TransformerEncoder` copies its layer.
+`linear-σ` applies σ only to linear layers and embeddings, like a function applied to every `nn.Linear` and
+`nn.Embedding`: `torch.nn.MultiheadAttention` keeps the weights of `qkv` in neither. A `lift` above 0 is the σ of the
+embedding, in place of init's.
 
 | parameter                | init = default (PyTorch's own)           | init = σ  | init = linear-σ |
 |--------------------------|------------------------------------------|-----------|-----------------|

@@ -1,8 +1,9 @@
-"""Triton kernels of the fused trunk, each a launch function with its plain PyTorch meaning in one line.
+"""Triton kernels of the fused trunk; the docstring of each launch function gives its plain PyTorch meaning.
 
-Only `fused` and `attention` import this file, and only where Triton is there. Tensors are contiguous (E members, R
-rows = B·N, columns) unless said; the small parameters (norms, biases) are float32 views (E, columns) whose members
-lie a fixed stride apart. Reductions over rows go through partial sums, never atomics: the same bits every time.
+Only `fused` and `attention` import this file, and only if Triton is installed. Tensors are contiguous (E members, R
+rows = B·N, columns) unless stated otherwise. The small parameters (norms, biases) are float32 views (E, columns) whose
+members lie a fixed stride apart. Reductions over rows use partial sums, never atomics, so that equal inputs give equal
+bits.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from auxmod.learning.model import Dropout
 
 EPSILON = 1e-5
 PROGRAMS = 528
-"""Programs that walk over rows to make partial sums: four for each of a large GPU's multiprocessors."""
+"""About the most programs that reduce rows to partial sums: four per multiprocessor of a large GPU."""
 
 
 def _warps(dropout: Dropout | None) -> int:
-    """A program's: what it draws for dropout takes registers too."""
+    """Warps per program: more with dropout, since drawing its masks takes registers too."""
     return 4 if dropout is None else 8
 
 
@@ -74,7 +75,7 @@ def add_norm(
 ) -> tuple[Tensor, Any, Tensor]:
     """x + dropout(y + y_bias), its layer norm in ``dtype``, and the stream: the sum, or with ``post`` its norm.
 
-    Without ``y`` only the norm, without ``gain`` only the sum.
+    Without ``y`` the sum is x itself; without ``gain`` the norm is None.
     """
     E, R, D = x.shape
     x_out = x if y is None else torch.empty_like(x)
@@ -145,11 +146,11 @@ def norm_backward(
     site: int = 0,
     post: bool = False,
 ) -> Tensor:
-    """From ``dx``, the stream's gradient, to that before a layer norm of the sum ``x``, in place.
+    """Turn ``dx``, the stream's gradient, into the gradient before a layer norm of the sum ``x``, in place.
 
-    The norm's own gradient ``dh`` comes beside the stream's; with ``post`` the norm is the stream, and both go through
-    it. Returns the gradient of what :func:`add_norm` added. ``sums`` (E, parts, 3, D) gets partial sums over rows: of
-    the norm's gain and shift gradients, and of what is returned.
+    ``dh`` is the gradient of the norm's output. With ``post`` that output is also the stream, so both go through the
+    norm; without ``dh`` only the stream's does. Return the gradient of what :func:`add_norm` added. ``sums`` (E, parts,
+    3, D) receives partial sums over rows: of the norm's gain and shift gradients, and of what is returned.
     """
     E, R, D = x.shape
     dy = dx if dropout is None else torch.empty_like(dx)
@@ -182,7 +183,7 @@ def norm_rows(D: int) -> int:
 
 
 def parts(members: int, blocks: int) -> int:
-    """How many programs share a member's rows in a reduction."""
+    """The number of programs that share a member's ``blocks`` of rows in a reduction."""
     return max(1, min(blocks, PROGRAMS // members))
 
 
@@ -190,7 +191,7 @@ def parts(members: int, blocks: int) -> int:
 def _product(a, b, c, active, bias, sums, keys, step, site, R, N, K: tl.constexpr, stride, BM: tl.constexpr,
              BN: tl.constexpr, BK: tl.constexpr, least: tl.constexpr, scale: tl.constexpr, RELU: tl.constexpr,
              BIAS: tl.constexpr, DROP: tl.constexpr):  # fmt: skip
-    # a, b, c and active are tensor descriptors: the copy engine fetches tiles, and zeros beyond a member's rows
+    # a, b, c and active are tensor descriptors: the copy engine fetches tiles, with zeros beyond a member's rows
     e, across = tl.program_id(1), N // BN
     block = tl.program_id(0) // across
     row, column = block * BM, (tl.program_id(0) % across) * BN
@@ -253,15 +254,16 @@ def linear_relu(
 def linear_relu_backward(
     dy: Tensor, weight: Tensor, active: Tensor, sums: Tensor | None, dropout: Dropout | None = None
 ) -> Tensor:
-    """(dy·W) where ``active`` > 0: (E, R, D), (E, D, F) → (E, R, F); ``sums`` (E, blocks, F) gets its partial sums.
+    """(dy·W) where ``active`` > 0, else 0: (E, R, D), (E, D, F) → (E, R, F); ``sums`` (E, blocks, F) gets partial sums.
 
-    ``active`` is what :func:`linear_relu` made: what was dropped is 0 there, so that no mask is needed.
+    ``active`` is the output of :func:`linear_relu`. Dropped units are 0 there, so no mask is needed: ``dropout`` only
+    scales.
     """
     return _launch_product(dy, weight, weight.shape[2], None, active, sums, dropout)
 
 
 def product_blocks(rows: int) -> int:
-    """The number of partial sums that :func:`linear_relu_backward` makes."""
+    """The number of partial sums per member that :func:`linear_relu_backward` makes."""
     return -(-rows // BM)
 
 
@@ -276,7 +278,7 @@ def _lift_backward(dh, f, sums, R, D: tl.constexpr, J: tl.constexpr, W: tl.const
         live = (rows < R)[:, None]
         d = tl.load(dh + (e * R + rows)[:, None] * D + columns[None, :], mask=live, other=0.0)
         feature = tl.load(f + (e * R + rows)[:, None] * J + j[None, :], mask=live & (j < J)[None, :], other=0.0)
-        feature = tl.where((j == J)[None, :], 1.0, feature)  # one more feature, always 1, is the bias's
+        feature = tl.where((j == J)[None, :], 1.0, feature)  # one more feature, always 1, for the bias
         total += tl.dot(tl.trans(feature), d, input_precision="ieee")
     tl.store(sums + ((e * parts + part) * W + j)[:, None] * D + columns[None, :], total)
 

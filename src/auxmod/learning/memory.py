@@ -1,4 +1,4 @@
-"""What memory a device has free, and how fast it is; a run that does not fit is refused before it starts."""
+"""A device's free memory and speed, and a run's needs: a run that does not fit is refused before it starts."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ from auxmod.learning.cost import data_bytes, member_bytes, parameters, work
 from auxmod.learning.precision import products, resolve_device, resolve_precision, trunk_dtype
 
 MEMINFO, GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
-"""Where Linux says what memory there is, and what a container may have of it."""
+"""Where Linux reports the machine's memory, and a container's limits on it."""
 
 
 def free_bytes(device: torch.device) -> int:
-    """Memory that can be had on the device now; all of the machine's, where the system does not say."""
+    """Bytes of memory available on the device now; for a CPU, all of the machine's if the system does not say."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     try:
-        machine = 1024 * _named(MEMINFO)["MemAvailable:"]  # with what only caches files, which is given up when asked
+        machine = 1024 * _named(MEMINFO)["MemAvailable:"]  # includes file caches, which are given up on demand
     except (OSError, KeyError, ValueError):
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min(machine, _allowed(machine))
 
 
 def _allowed(otherwise: int) -> int:
-    """What a container's limit leaves, where there is one."""
+    """The bytes that a container's limit leaves; ``otherwise`` if none can be read."""
     try:
         limit, used = (int((GROUP / name).read_text()) for name in ("memory.max", "memory.current"))
         stat = _named(GROUP / "memory.stat")
         return max(0, limit - used + stat["file"] - stat["shmem"])
-    except (OSError, KeyError, ValueError):  # no limit is the word max
+    except (OSError, KeyError, ValueError):  # without a limit, memory.max holds the word max
         return otherwise
 
 
 def _named(path: Path) -> dict[str, int]:
-    """The numbers of a file whose lines begin with a name and a number."""
+    """Read the numbers of a file whose lines begin with a name and a number."""
     return {words[0]: int(words[1]) for line in path.read_text().splitlines() if len(words := line.split()) > 1}
 
 
 def clean_up(device: torch.device) -> None:
-    """Give back what an ensemble held, and what was compiled for it."""
+    """On a GPU, free what an ensemble held and what was compiled for it."""
     if device.type == "cuda":
-        forget()  # nor may a shape be compiled as a variation of an earlier one
-        gc.collect()  # an ensemble and its compiled methods hold each other
+        forget()  # also so that no shape is compiled as a variation of an earlier one
+        gc.collect()  # an ensemble and its compiled methods refer to each other
         torch.cuda.empty_cache()
 
 
@@ -72,7 +72,7 @@ def check_fits(config: RunConfig, device: torch.device) -> None:
 
 
 def describe(config: RunConfig, device: str) -> dict[str, Any]:
-    """What a run needs, for `--dry-run`; the time is a rough one, at the matrix rate that is measured now."""
+    """What a run needs, for `--dry-run`; the time is a rough estimate from the matrix rate, measured now."""
     chosen = resolve_device(device)
     precision = resolve_precision(config.training.precision, chosen)
     flops, rate = work(config), matrix_rate(chosen, precision)
@@ -89,7 +89,7 @@ def describe(config: RunConfig, device: str) -> dict[str, Any]:
 
 
 EFFICIENCY = 0.35
-"""The share of the matrix rate that a training step reaches, roughly, for an estimate of time."""
+"""Roughly the share of the matrix rate that a training step reaches, for estimates of time."""
 
 
 def matrix_rate(device: torch.device, precision: str) -> float:

@@ -1,9 +1,9 @@
-"""The encoder, E members at once: every parameter has a leading member axis, and one run is E = 1.
+"""The encoder, for E members at once: every parameter has a leading member axis, and a single run is E = 1.
 
-It is equal to `torch.nn.TransformerEncoder` member by member (`plain` builds that twin, and tests compare outputs and
-gradients); `fused` has its blocks once more, as kernels, and tests hold them against it. It knows nothing of moduli,
-labels or training. The trunk (blocks) computes in the dtype it is asked for; embedding, read-out and all master weights
-are float32.
+Each member equals a `torch.nn.TransformerEncoder` between an embedding and a read-out: `plain` builds that twin, and
+tests compare outputs and gradients. `fused` implements the blocks again, as kernels, and tests compare them with these.
+This file knows nothing of moduli, labels or training. The trunk (blocks) computes in the dtype it is given; embedding,
+read-out and all master weights are float32.
 
 Shapes: E members, B batch, N positions (terms, and one more in front with `cls` pooling), D width.
 """
@@ -23,11 +23,11 @@ from auxmod.problem import rng
 
 @dataclass(frozen=True)
 class Dropout:
-    """Dropout whose masks are a function of (member's key, step, site, element), as all randomness is here."""
+    """Dropout whose masks are a function of (member's key, step, site, element), like all randomness here."""
 
     rate: float
     keys: Tensor
-    """One key a member, int64 (E,)."""
+    """One key per member, int64 (E,)."""
     step: Tensor
 
     def __call__(self, x: Tensor, site: int) -> Tensor:
@@ -64,7 +64,7 @@ class LayerNorm(nn.Module):
         self.bias = nn.Parameter(torch.empty(members, width)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """(E, rows, D) → (E, rows, D), float32."""
+        """(E, rows, D) → (E, rows, D), in the weights' dtype."""
         x, size = x.to(self.weight.dtype), x.shape[-1:]
         if len(self.weight) == 1:
             return F.layer_norm(x, size, self.weight[0], None if self.bias is None else self.bias[0])
@@ -73,7 +73,7 @@ class LayerNorm(nn.Module):
 
 
 class Embedding(nn.Module):
-    """E tables side by side."""
+    """E embedding tables side by side."""
 
     def __init__(self, members: int, rows: int, width: int) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class Embedding(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention, then a feed-forward layer, each with a residual and a norm before or after it."""
+    """Attention, then a feed-forward layer, each with a residual sum, and a norm before or after it."""
 
     def __init__(self, model: Model, members: int) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class Block(nn.Module):
         return x
 
     def first(self, x: Tensor, n: int, dtype: torch.dtype) -> Tensor:
-        """What :meth:`forward` makes of each sample's first position, (E, B·N, D) → (E, B, D), and nothing else."""
+        """What :meth:`forward` makes of the first position of each sample, without dropout: (E, B·N, D) → (E, B, D)."""
         rows = x[:, ::n]
         if self.pre:
             rows = rows + self.attend_first(self.norm1(x).to(dtype), n)
@@ -119,7 +119,7 @@ class Block(nn.Module):
         return out
 
     def attend_first(self, x: Tensor, n: int) -> Tensor:
-        """Attention by the first position of each sample alone: (E, B·N, D) → (E, B, D)."""
+        """Attention by the first position of each sample only: (E, B·N, D) → (E, B, D)."""
         D = x.shape[2]
         q, kv = self.qkv(x[:, ::n], slice(D)), self.qkv(x, slice(D, None))
         y: Tensor = self.out(long_attention.attend_first(q, kv, n, self.heads))
@@ -147,8 +147,8 @@ class Block(nn.Module):
 class Encoder(nn.Module):
     """Embedding → blocks → pooling → read-out, for E members.
 
-    Token: ``inputs`` rows of the table (q); angular: ``inputs`` features a term (two a modulus). ``outputs``
-    classes or coordinates.
+    ``inputs`` is the number of rows of the token table (q), or of angular features per term (two per modulus and
+    harmonic). ``outputs`` is the number of classes or coordinates.
     """
 
     def __init__(self, model: Model, n: int, inputs: int, outputs: int, members: int = 1) -> None:
@@ -169,7 +169,7 @@ class Encoder(nn.Module):
         return outputs
 
     def trunk(self, h: Tensor, n: int, dtype: torch.dtype, dropout: Dropout | None = None) -> Tensor:
-        """All the blocks, (E, B·n, D) → the same; or (E, B, D), where only each sample's first position is read."""
+        """All the blocks, (E, B·n, D) → the same, or (E, B, D) if only each sample's first position is read out."""
         for layer, block in enumerate(self.blocks):
             if self.model.reads_first and layer == len(self.blocks) - 1:
                 assert isinstance(block, Block)
@@ -178,24 +178,24 @@ class Encoder(nn.Module):
         return h
 
     def embedded(self, x: Tensor) -> Tensor:
-        """The first residual stream (E, B, N, D), with the learned token in front where there is one."""
+        """The first residual stream (E, B, N, D), with the learned token in front if there is one."""
         E, B, N = x.shape[:3]
         rows = x if isinstance(self.embed, Embedding) else x.reshape(E, B * N, self.inputs)
         return self.with_cls(self.embed(rows).view(E, B, N, self.model.width))
 
     def with_cls(self, h: Tensor) -> Tensor:
-        """(E, B, N, D) with the learned token in front, where there is one."""
+        """(E, B, N, D) with the learned token in front, if there is one."""
         if self.cls is None:
             return h
         E, B = h.shape[:2]
         return torch.cat((self.cls[:, None, None].expand(E, B, 1, -1), h), 2)
 
     def pooled(self, h: Tensor, n: int) -> Tensor:
-        """What :meth:`trunk` made → what the read-out sees (E, B, D or N·D)."""
+        """The output of :meth:`trunk` → the input of the read-out, (E, B, D or N·D)."""
         return self.read(self.norm(h), n)
 
     def read(self, h: Tensor, n: int) -> Tensor:
-        """The same from the stream after the final norm."""
+        """:meth:`pooled` without its first step: ``h`` has passed the final norm already."""
         E, rows, D = h.shape
         if self.model.reads_first:
             return h

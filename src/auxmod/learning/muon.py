@@ -1,12 +1,12 @@
-"""Muon (Jordan et al. 2024) for the matrices of E members: momentum, made orthogonal before it is a step.
+"""Muon (Jordan et al. 2024) for the matrices of E members: the step is the momentum, made orthogonal.
 
-AdamW, in `optimiser`, goes on serving everything that is not a matrix of a block. Steps are scaled to the size that
-AdamW's have (Liu et al. 2025), so that one learning rate and one weight decay serve both.
+AdamW, in `optimiser`, still updates everything that is not a matrix of a block. Steps are scaled to the size of
+AdamW's (Liu et al. 2025), so that one learning rate and one weight decay serve both.
 
-A matrix X becomes (X·Xᵀ)^(−½)·X. The root is a product of a few polynomials of X·Xᵀ, so that all but the first and
-last product are of the short side alone, and matrices of any length share them.
+A matrix X becomes (X·Xᵀ)^(−½)·X. The root is a product of a few polynomials of X·Xᵀ. So all products except the first
+and the last are between square matrices of the short side, and matrices of any length can share them.
 
-Shapes: E members, G a member's matrices end to end, M matrices with a short side of S.
+Shapes: E members, G numbers in a member's matrices (laid end to end), M matrices with a short side of S.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ POLYNOMIALS = (
     (3.4546, -2.7612, 0.6010),
     (2.3251, -1.6908, 0.4212),
 )
-"""(a, b, c): x becomes a·x + b·x³ + c·x⁵, and together they take [0.004, 1] to [0.86, 1.15].
+"""Each (a, b, c) maps x to a·x + b·x³ + c·x⁵; together they map [0.004, 1] into [0.86, 1.15].
 
-Each is the best there is for what the ones before it leave (Amsel et al. 2025).
+Each is the best possible for the range that the ones before it leave (Amsel et al. 2025).
 """
 FLOOR = 1e-5
-"""Added to the squares of singular values, so that rounding in half precision makes none of them negative."""
+"""Added to the squares of singular values, so that half-precision rounding makes none of them negative."""
 SMALLEST = 1e-15
-"""The least size that a matrix X·Xᵀ is taken to have: the squares of far smaller ones are nothing in float32.
+"""The least size that a matrix X·Xᵀ is taken to have: the squares of far smaller sizes underflow in float32.
 
-A matrix whose gradients have vanished then steps less and less, where it would be divided by a size that is none.
+A matrix whose gradients have vanished then takes ever smaller steps, and is never divided by a size of 0.
 """
 SIZE = 0.2
-"""The root mean square of an entry of AdamW's step, roughly, in learning rates."""
+"""Roughly the root mean square of the entries of AdamW's step, in units of the learning rate."""
 
 
 Combine = Callable[..., Tensor]
@@ -68,7 +68,7 @@ def update(
     stacks: Sequence[Stack],
     one_pass: bool = False,
 ) -> None:
-    """A step on (E, G) rows, in place; ``stacks`` says what lies in a row."""
+    """Take a step on (E, G) rows, in place; ``stacks`` lists the matrices of a row."""
     by_hand = fused.updates if one_pass else None
     look_ahead, down = (by_hand.momentum, by_hand.descend) if by_hand else (momentum, descend)
     aims = [look_ahead(m[:, stack.part], gradients[:, stack.part], scalars) for stack in stacks]
@@ -81,15 +81,15 @@ def update(
 
 
 def momentum(m: Tensor, gradients: Tensor, scalars: Tensor) -> Tensor:
-    """Nesterov's: the mean ``m`` is brought up to date, and the look ahead returned."""
-    taken, shrink, _, _, beta = scalars[:, :5, None].unbind(1)  # no index tensor: this may be captured
+    """Nesterov momentum: update the decaying sum ``m`` in place, and return the look-ahead."""
+    taken, shrink, _, _, beta = scalars[:, :5, None].unbind(1)  # slices, not an index tensor: this may be captured
     gradient = torch.where(taken > 0, gradients * shrink, 0)
     m.mul_(beta).add_(gradient)
     return gradient.add_(m * beta)
 
 
 def descend(p: Tensor, step: Tensor, half: Tensor | None, scalars: Tensor) -> None:
-    """Weight decay and a step of the learning rate; ``half`` is the parameters' copy in half precision."""
+    """Apply weight decay and ``step`` times the learning rate to ``p``; update ``half``, its half-precision copy."""
     lr, decay = scalars[:, 2:4, None].unbind(1)
     p.mul_(1 - lr * decay).sub_(lr * step)
     if half is not None:
@@ -97,7 +97,7 @@ def descend(p: Tensor, step: Tensor, half: Tensor | None, scalars: Tensor) -> No
 
 
 def combine(x: Tensor, y: Tensor, z: Tensor | None = None, a: float = 0.0, b: float = 0.0, c: float = 1.0) -> Tensor:
-    """a·1 + b·Z + c·X·Y, for each of M square matrices."""
+    """a·1 + b·Z + c·X·Y for each of M square matrices; without ``z``, X·Y alone."""
     if z is None:
         return x @ y
     out = torch.baddbmm(z, x, y, beta=b, alpha=c)
@@ -106,7 +106,7 @@ def combine(x: Tensor, y: Tensor, z: Tensor | None = None, a: float = 0.0, b: fl
 
 
 def steps(stacks: Sequence[Tensor], multiply: Combine = combine) -> list[Tensor]:
-    """Stacks of matrices (M, rows, columns) of one short side, made orthogonal, and of the size of AdamW's steps."""
+    """Stacks (M, rows, columns) of one short side → the same, made orthogonal, at the size of AdamW's steps."""
     tall = [x.shape[1] > x.shape[2] for x in stacks]
     squares = [_square(x.mT if t else x) for x, t in zip(stacks, tall, strict=True)]
     g, sizes = normalised(squares, torch.float16 if squares[0].is_cuda else squares[0].dtype)
@@ -121,17 +121,17 @@ def steps(stacks: Sequence[Tensor], multiply: Combine = combine) -> list[Tensor]
 
 
 def normalised(squares: Sequence[Tensor], dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Symmetric matrices end to end, each over a bound on its eigenvalues; and those bounds, (M, 1, 1)."""
+    """Join stacks of symmetric matrices, each divided by a bound on its eigenvalues; also return these, (M, 1, 1)."""
     sizes = [1.01 * square.norm(dim=(1, 2), keepdim=True).clamp(min=SMALLEST) for square in squares]
     g = squares[0].new_empty(sum(map(len, squares)), *squares[0].shape[1:], dtype=dtype)
     start = 0
     for square, size in zip(squares, sizes, strict=True):
-        torch.mul(square, 1 / size, out=g[start : (start := start + len(square))])  # one pass, to the other dtype
+        torch.mul(square, 1 / size, out=g[start : (start := start + len(square))])  # divides and converts in one pass
     return g, torch.cat(sizes)
 
 
 def inverse_root(g: Tensor, multiply: Combine = combine) -> Tensor:
-    """G^(−½) for symmetric G (M, S, S) with eigenvalues in [0, 1], roughly; small ones grow, in ``g`` too."""
+    """Roughly G^(−½) for symmetric G (M, S, S) with eigenvalues in [0, 1]; adds FLOOR to these, in ``g`` itself."""
     g.diagonal(dim1=1, dim2=2).add_(FLOOR)
     (a, b, c), *others = POLYNOMIALS
     root = factor = multiply(g, g, g, a, b, c)
@@ -143,7 +143,7 @@ def inverse_root(g: Tensor, multiply: Combine = combine) -> Tensor:
 
 
 def _square(x: Tensor) -> Tensor:
-    """X·Xᵀ, in float32 where X is of half precision."""
+    """X·Xᵀ, in float32 if X is in half precision."""
     if x.dtype in (torch.float32, torch.float64):
         return x @ x.mT
     product: Tensor = torch.bmm(x, x.mT, out_dtype=torch.float32)
@@ -151,7 +151,7 @@ def _square(x: Tensor) -> Tensor:
 
 
 def _by_short_side(stacks: Sequence[Stack]) -> list[list[int]]:
-    """The numbers of the stacks, those of one short side together."""
+    """The indices of the stacks, grouped by the length of the short side."""
     out: dict[int, list[int]] = {}
     for i, stack in enumerate(stacks):
         out.setdefault(min(stack.rows, stack.columns), []).append(i)

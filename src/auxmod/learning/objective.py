@@ -1,8 +1,8 @@
-"""Moduli × weights × draw → loss, and an output → an answer, for E members at once.
+"""The loss, from moduli, weights and a way to draw; and the answer, from an output; for E members at once.
 
-A method is only data here: each sample gets a weight on every modulus, equal to w_j (`expected`) or one-hot and
-drawn with probabilities w_j, and the loss is the weighted sum of the J losses. No method is a branch. A harmonic h
-is one more rung: the point at h times the answer's angle, as a modulus K·q is the point at 1/K of it.
+A method is only data here: no code asks which it is. Each sample gets a weight on every rung: w_j (`expected`), or
+one-hot, drawn with probabilities w_j. The loss is the weighted sum of the J losses. A harmonic h is one more rung: its
+point is at h times the answer's angle, just as that of a modulus K·q is at 1/K of it.
 
 Shapes: E members, B batch, N terms, J rungs (moduli, then harmonics), V classes.
 """
@@ -24,7 +24,7 @@ _DRAWS: dict[str, int] = {name: code for code, name in enumerate(get_args(Draw))
 
 @dataclass(frozen=True)
 class Objective:
-    """What each member is asked: tensors with a leading member axis."""
+    """What each member is asked for, as tensors with a leading member axis."""
 
     model: Model
     q: Tensor
@@ -32,27 +32,27 @@ class Objective:
     moduli: Tensor
     """m_j·q, int64 (E, J); q itself for a harmonic."""
     harmonics: Tensor
-    """What the sum is multiplied by before it is reduced, int64 (E, J); 1 for a modulus."""
+    """Factors on the sum before it is reduced, int64 (E, J); 1 for a modulus."""
     rungs: Tensor
-    """How many rungs a member has itself, int64 (E,); the others have no weight."""
+    """Number of rungs of each member, int64 (E,); those beyond are padding without weight."""
     finer: int
-    """How many of the rungs are harmonics."""
+    """Number of rungs that are harmonics."""
     weights: Tensor
     """w_j, float32 (E, J)."""
     draw: Tensor
-    """Which way of drawing, int64 (E,)."""
+    """How each member draws its moduli, as a code, int64 (E,)."""
     alpha: Tensor
     """Weight of the regulariser, float32 (E,)."""
     key: Tensor
-    """Where each member's label draws start, int64 (E,)."""
+    """Random key of each member's label draws, int64 (E,)."""
     crossed: Tensor | None
-    """Which members ask a drawn label of all points, bool (E,); None where none does."""
+    """Which members train all points on a drawn label, bool (E,); None if none does."""
     n: int
     """Number of terms."""
     tails: Tensor | None
-    """The most that a rare sum weighs at a modulus above q, float32 (E,); None where all weigh the same."""
+    """The most that a rare sum weighs at a modulus above q, float32 (E,); None if all weigh the same."""
     shifts: tuple[Tensor, Tensor] | None
-    """Where each member's constants start, and how many there are (1 where it does not shift); None where none does."""
+    """Each member's random key for shifts, and how many shifts it has (1 if it does not shift); None if none does."""
 
     @classmethod
     def of(cls, configs: Sequence[RunConfig], device: torch.device) -> Objective:
@@ -93,7 +93,7 @@ class Objective:
         return labels.points(x[..., None] * self.harmonics[:, None, None] % moduli, moduli).flatten(-2)
 
     def shifted(self, x: Tensor, total: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
-        """This visit's inputs (E, B, N) and their sums (E, B): with one constant added to all terms, where asked."""
+        """This step's inputs (E, B, N) and their sums (E, B); if a member shifts, with a constant per sample added."""
         if self.shifts is None:
             return x, total
         (keys, reach), B = self.shifts, x.shape[1]
@@ -103,9 +103,9 @@ class Objective:
         return x, labels.sums(x)
 
     def losses(self, outputs: Tensor, total: Tensor, index: Tensor, step: Tensor) -> Tensor:
-        """The mean loss of each member (E,), for outputs (E, B, ·) to inputs with sums ``total`` (E, B).
+        """The mean loss of each member (E,), for outputs (E, B, ·) on inputs with sums ``total`` (E, B).
 
-        ``index`` (E, B) says which training samples these are; ``step`` is the number of this visit.
+        ``index`` (E, B) has the indices of these training samples; ``step`` is the number of this step, from 0.
         """
         weights = self.sample_weights(index, step)
         if self.tails is not None:
@@ -119,10 +119,11 @@ class Objective:
         return ((each * weights).sum(-1) + self.alpha[:, None] * collapse_penalty(outputs[..., :2])).mean(1)
 
     def rarity(self, total: Tensor) -> Tensor:
-        """What samples with these sums (E, B) weigh at each rung, (E, B, J): at the moduli above q, which say how often
-        a sum wraps, 1 within 1.5 deviations of a uniform sum's mean, then ever more; elsewhere 1.
+        """The weights of samples with these sums (E, B) at each rung, (E, B, J).
 
-        With the whole of exp(¾·z²/2) the sums would spread as if their deviation were twice as large.
+        At the moduli above q, which tell how often a sum wraps, the weight is 1 within 1.5 standard deviations of a
+        uniform sum's mean, then grows, up to ``tails``. At the other rungs it is 1. A weight of exp(¾·z²/2) at every z
+        would spread the sums as if their standard deviation were twice as large.
         """
         assert self.tails is not None
         q = self.q[:, None].double()
@@ -137,7 +138,7 @@ class Objective:
         return (outputs.view_as(point) - point).square().mean(-1)
 
     def crossed_losses(self, outputs: Tensor, total: Tensor) -> Tensor:
-        """For each label, the mean squared error of all the points when that number is asked of each, (E, B, J)."""
+        """For each label, the mean squared error of all points when every one is asked for that number, (E, B, J)."""
         label = labels.residues(total[..., None], self.moduli[:, None])  # f_q, f_Kq, …
         moduli = self.moduli[:, None, None]
         point = labels.points(labels.residues(label[..., None], moduli), moduli)  # (E, B, label, rung, 2)
@@ -149,7 +150,7 @@ class Objective:
         return logits.logsumexp(-1, keepdim=True) - logits.gather(-1, target)
 
     def sample_weights(self, index: Tensor, step: Tensor) -> Tensor:
-        """The weight of each modulus for each sample, (E, B, J): w_j, or one-hot drawn from w."""
+        """The weight of each rung for each sample, (E, B, J): w_j, or one-hot, drawn with probabilities w_j."""
         B = index.shape[1]
         visit = (step * B + torch.arange(B, device=index.device)).expand_as(index)
         draw = self.draw[:, None]
@@ -163,9 +164,9 @@ class Objective:
         return torch.where((draw == _DRAWS["expected"])[..., None], self.weights[:, None], drawn.float())
 
     def turned_back(self, outputs: Tensor, by: Tensor) -> Tensor:
-        """Outputs (E, B, ·) to inputs whose sums are ``by`` (E, B) larger → what they say of the inputs themselves.
+        """Outputs (E, B, ·) for inputs whose sums are ``by`` (E, B) larger → outputs for the inputs themselves.
 
-        Only what :meth:`decode` reads: the points, or the log-probabilities of q classes.
+        It returns only what :meth:`decode` reads: the points, or the log-probabilities of q classes.
         """
         if not self.model.angles:
             classes, q = torch.arange(outputs.shape[-1], device=outputs.device), self.q[:, None, None]
@@ -179,22 +180,22 @@ class Objective:
     def decode(self, outputs: Tensor) -> Tensor:
         """The unrounded answer (E, B) in [0, q), float64: the best of q classes, or the first point's angle.
 
-        With harmonics all points are read, from the coarsest rung to the finest. A point that goes round f times
-        while the sum grows by q makes the answer f times as fine, as far as it is sure of itself: the length R of a
-        point trained by squared error is about the mean cosine of its error, so f²·R²/(1 − R²) is about its precision;
-        with 1.1 for 1, none is sure beyond measure.
+        It is NaN if the outputs it is read from are not finite. With harmonics all points are read, from the coarsest
+        rung to the finest. A point that goes round f times while the sum grows by q makes the answer f times as fine,
+        as far as the point is reliable. The length R of a point trained by squared error is about the mean cosine of
+        its error, so f²·R²/(1 − R²) is about its precision. With 1.1 in place of the 1, no precision is infinite.
         """
         if not self.model.angles:
             best, place = _first(outputs, self.q).max(-1)
             return torch.where(best.isfinite(), place.double(), torch.nan)
-        q, outputs = self.q[:, None], torch.where(outputs.isfinite(), outputs, torch.nan)  # else ∞ has an angle
+        q, outputs = self.q[:, None], torch.where(outputs.isfinite(), outputs, torch.nan)  # else ∞ gets an angle
         if not self.finer:
             return labels.values(outputs[..., :2], q)
         multiples = self.moduli // q
         frequency = self.harmonics.double() / multiples
         points = outputs.double().view(*outputs.shape[:-1], -1, 2)
         length = points.square().sum(-1).clamp(max=1)
-        told = multiples.amax(1, keepdim=True) % multiples == 0  # by the coarsest rung: others have nothing to add to
+        told = multiples.amax(1, keepdim=True) % multiples == 0  # the others cannot refine the coarsest rung
         precision = (told * frequency**2)[:, None] * length / (1.1 - length)
         turns = torch.atan2(points[..., 1], points[..., 0]) / (2 * torch.pi)
         answer = sure = torch.zeros_like(turns[..., 0])
@@ -213,6 +214,6 @@ def collapse_penalty(point: Tensor) -> Tensor:
 
 
 def _first(logits: Tensor, count: Tensor) -> Tensor:
-    """Leave each member (E, B, V) its first ``count`` (E,) classes."""
+    """Keep each member's first ``count`` (E,) classes of (E, B, V); the others become −∞."""
     unused = torch.arange(logits.shape[-1], device=logits.device) >= count[:, None, None]
     return logits.masked_fill(unused, -torch.inf)

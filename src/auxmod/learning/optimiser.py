@@ -1,10 +1,11 @@
-"""AdamW for E members in one pass: each with its own learning rate, schedule, clipping and loss scale.
+"""AdamW for E members in one pass, each with its own learning rate, schedule, clipping and loss scale.
 
-Where asked, `muon` steps the matrices instead.
+With `--optimiser muon`, `muon` updates the blocks' matrices instead.
 
-All parameters of an ensemble lie in one buffer (E, P), and so do their moments, their gradients in two; an update
-is then a handful of elementwise operations, whatever the number of layers. A member whose gradient is not finite
-skips the step; what is per member is a scalar, so nothing here branches and all of it can be captured.
+All parameters of an ensemble lie in one buffer (E, P). Each of the moments has such a buffer too, and the gradients
+have two. So an update is a handful of elementwise operations, whatever the number of layers. A member whose loss or
+gradient is not finite skips the step. What differs between members is a scalar, so nothing here branches and all of it
+can be captured.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Hyper:
         return cls(*torch.tensor(rows, dtype=torch.float64, device=device).T.float().contiguous())
 
     def schedule(self, step: Tensor) -> Tensor:
-        """The learning rates at ``step`` = 0, 1, …: up over the warm-up, then linearly down to 0 at the end."""
+        """The learning rates at ``step`` = 0, 1, …: rising over the warm-up, then falling linearly to 0 at the end."""
         rise = (step + 1) / self.warmup_steps
         fall = (self.steps - step) / (self.steps - self.warmup_steps).clamp(min=1)
         return self.lr * torch.minimum(rise, fall).clamp(0, 1)
@@ -59,19 +60,19 @@ class Hyper:
 
 @dataclass(frozen=True)
 class OptimiserState:
-    """What an update changes, all in place. The last four are one number a member."""
+    """What an update changes, all in place. The last four have one number per member."""
 
     parameters: Tensor
     first: Tensor
     second: Tensor
     updates: Tensor
-    """Updates made, float32: a skipped step does not count."""
+    """Number of updates made, float32; a skipped step does not count."""
     scale: Tensor
-    """What the loss is multiplied by so that small fp16 gradients survive; 1 in other precisions."""
+    """Factor on the loss, so that small fp16 gradients survive; 1 in other precisions."""
     streak: Tensor
-    """Good steps since the scale last changed; −∞ where there is no scaling, so that it never grows."""
+    """Good steps since the scale last changed; −∞ without scaling, so that the scale never grows."""
     dead: Tensor
-    """The step at which a member's loss stopped being finite, or −1, int64."""
+    """The step, from 0, at which a member's loss or gradient stopped being finite for good, or −1, int64."""
 
     @classmethod
     def start(cls, parameters: Tensor, scaled: bool) -> OptimiserState:
@@ -84,17 +85,17 @@ class OptimiserState:
 
 
 class Memory:
-    """Where an ensemble's parameters and gradients lie: in a few long rows, one a member.
+    """The memory of an ensemble's parameters and gradients: a few buffers, each with one long row per member.
 
-    The parameters become views of ``parameters`` (E, P): first the matrices of the blocks, then all the rest.
-    ``gradients`` are two buffers in the same order: the matrices' in the trunk's dtype, the rest in float32.
-    ``half``, where the trunk computes in half precision by hand, is the matrices' copy in that dtype.
+    The parameters become views of ``parameters`` (E, P): first the matrices of the blocks, by size, then all the rest.
+    ``gradients`` are two buffers in the same order. ``dtype`` is that of a fused trunk, or None without one. The
+    matrices' gradients are in that dtype, and so is ``half``, a copy of the matrices; without a fused trunk it is None.
     """
 
     def __init__(self, module: nn.Module, dtype: torch.dtype | None = None) -> None:
         named = dict(module.named_parameters())
         matrices = [name for name, p in named.items() if name.startswith("blocks.") and p.dim() == 3]
-        matrices.sort(key=lambda name: _matrices(name, named[name])[:2])  # those of one size end to end
+        matrices.sort(key=lambda name: _matrices(name, named[name])[:2])  # puts those of one size side by side
         rest = [name for name in named if name not in set(matrices)]
         master = next(iter(named.values()))
         sizes = [_padded(sum(named[name][0].numel() for name in group)) for group in (matrices, rest)]
@@ -104,9 +105,9 @@ class Memory:
         ]
         self.half = None if dtype is None else master.new_zeros(len(master), sizes[0], dtype=dtype)
         self.one_pass = fused.updates is not None and master.is_cuda
-        """Whether the update is the kernel; an ensemble that falls back from kernels turns it off."""
+        """Whether kernels do the update; an ensemble that falls back to plain PyTorch turns this off."""
         self.stacks: list[muon.Stack] = []
-        """What lies in a row's first part."""
+        """The matrices in a row's first part."""
         self.halves: dict[str, Tensor] = {}
         self.views: dict[str, Tensor] = {}
         for group, gradients, offset in zip((matrices, rest), self.gradients, (0, sizes[0]), strict=True):
@@ -137,26 +138,29 @@ class Memory:
             self.half.copy_(self.parameters[:, : self.half.shape[1]])
 
     def gradient_norm(self) -> Tensor:
-        """The norm of each member's whole gradient, (E,)."""
+        """The norm of each member's whole gradient, (E,), of the scaled loss."""
         return sum(
             (g.to(self.parameters.dtype).square().sum(1) for g in self.gradients), start=0 * self.parameters[:, 0]
         ).sqrt()
 
 
 def _matrices(name: str, p: Tensor) -> tuple[int, int, int]:
-    """Rows, columns and number of the matrices that a parameter is: three for queries, keys and values."""
+    """Rows, columns and number of a parameter's matrices: three if it holds queries, keys and values, else one."""
     count = 3 if ".qkv." in name else 1
     return p.shape[1] // count, p.shape[2], count
 
 
 def _padded(size: int) -> int:
-    """Up to a multiple of 64, so that every member's weights are aligned alike."""
+    """Round up to a multiple of 64, so that every member's weights have the same alignment."""
     return -(-size // 64) * 64
 
 
 @torch.no_grad()
 def decide(state: OptimiserState, memory: Memory, losses: Tensor, step: Tensor, hyper: Hyper) -> Tensor:
-    """What each member does with its gradient of the scaled loss, (E, 8); one that cannot use it stays put."""
+    """Return each member's scalars for :func:`apply`, (E, 8); also update ``state``, except parameters and moments.
+
+    Gradients are of the scaled loss. A member that cannot use its gradient gets scalars that leave it as it is.
+    """
     norm = memory.gradient_norm() / state.scale
     finite = torch.isfinite(norm) & torch.isfinite(losses)
     running = state.dead < 0
@@ -175,7 +179,7 @@ def decide(state: OptimiserState, memory: Memory, losses: Tensor, step: Tensor, 
 
 @torch.no_grad()
 def apply(state: OptimiserState, memory: Memory, scalars: Tensor, optimiser: Optimiser = "adamw") -> None:
-    """The part of an update that passes over the parameters, given each member's ``scalars`` (E, 8)."""
+    """Update parameters and moments in place, given each member's ``scalars`` (E, 8) from :func:`decide`."""
     start = 0
     for gradients in memory.gradients:
         part = slice(start, start := start + gradients.shape[1])
@@ -190,7 +194,7 @@ def apply(state: OptimiserState, memory: Memory, scalars: Tensor, optimiser: Opt
 
 
 def plain_adamw(p: Tensor, m: Tensor, v: Tensor, gradients: Tensor, half: Tensor | None, scalars: Tensor) -> None:
-    """AdamW on (E, G) rows, in place: Loshchilov and Hutter's, as in `torch.optim`."""
+    """AdamW (Loshchilov and Hutter) on (E, G) rows, in place, as in `torch.optim`."""
     taken, shrink, lr, decay, beta1, beta2, correction1, correction2 = scalars[:, :, None].unbind(1)
     gradient = torch.where(taken > 0, gradients * shrink, 0)
     m.mul_(beta1).add_(gradient * (1 - beta1))
@@ -201,7 +205,10 @@ def plain_adamw(p: Tensor, m: Tensor, v: Tensor, gradients: Tensor, half: Tensor
 
 
 def _rescale(state: OptimiserState, finite: Tensor, running: Tensor, step: Tensor) -> None:
-    """Dynamic loss scaling; a member that fails with nothing left to halve is dead: at once where unscaled."""
+    """Adjust the loss scales: halve one after a failure, double it after enough good steps.
+
+    A member that fails at a scale of 1 is marked dead: without scaling, at its first failure.
+    """
     failed = running & ~finite
     state.dead.copy_(torch.where(failed & (state.scale <= 1), step, state.dead))
     streak = torch.where(finite, state.streak + 1, state.streak.clamp(max=0))

@@ -1,6 +1,6 @@
 """The same model in plain PyTorch: `nn.TransformerEncoder`, an embedding and a linear read-out.
 
-What a user would write by hand: the tests' oracle, the benchmark's yardstick, and what `to_torch` gives.
+It is what a user would write by hand. Tests compare with it, the benchmark times it, and `to_torch` returns it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class PlainModel(nn.Module):
     """One model: tokens (B, N) or features (B, N, inputs) → outputs (B, outputs)."""
 
     rungs: Tensor | None
-    """Multipliers and moduli, int64 (2, J), where it makes the features of whole numbers (B, N) by itself."""
+    """Multipliers and moduli, int64 (2, J), to make features from whole numbers (B, N); None if it makes none."""
 
     def __init__(self, model: Model, n: int, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class PlainModel(nn.Module):
 
 @torch.no_grad()
 def to_plain(encoder: Encoder, member: int = 0) -> PlainModel:
-    """A plain model with the weights of one member: the same function, in the same mode (train or eval)."""
+    """Build a plain model with the weights of one member: the same function, in the same mode (train or eval)."""
     plain = PlainModel(encoder.model, encoder.n, encoder.inputs, encoder.outputs)
     plain.to(encoder.head.weight).train(encoder.training)
     pairs: list[tuple[nn.Module, nn.Module]] = [(plain.embed, encoder.embed), (plain.head, encoder.head)]

@@ -1,4 +1,4 @@
-"""Which device, and which arithmetic on it. Nothing else decides either."""
+"""Which device to use, and which arithmetic on it. Nothing else decides either."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TRUNK = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "
 
 
 def resolve_device(name: str | torch.device) -> torch.device:
-    """`auto`, `cpu`, `cuda` or `cuda:i` → a device that is there."""
+    """`auto`, `cpu`, `cuda` or `cuda:i` → a device of this machine; refuse one that it lacks."""
     name = str(name)
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -31,9 +31,10 @@ def resolve_device(name: str | torch.device) -> torch.device:
 
 
 def resolve_precision(precision: Precision, device: torch.device) -> str:
-    """`auto` is the fastest that loses no accuracy (docs/performance.md): fp16 on a GPU, fp32 on a CPU.
+    """Resolve `auto` to the fastest precision that loses no accuracy (docs/performance.md); refuse tf32 on a CPU.
 
-    A GPU that is not of this machine, but of a cluster, counts as one that has half-precision products.
+    That is fp16 on a GPU, but fp32 on a CPU and on a GPU of compute capability below 7.0. If this machine has no GPU,
+    but a cluster does, the cluster's is taken to have 7.0 or more.
     """
     if precision == "auto":
         here = device.type == "cuda" and torch.cuda.is_available()
@@ -47,19 +48,22 @@ def resolve_precision(precision: Precision, device: torch.device) -> str:
 
 
 def trunk_dtype(precision: str) -> torch.dtype:
-    """The dtype of the trunk; tf32 is float32 whose products are rounded (:func:`products`)."""
+    """The dtype of the trunk; tf32 is float32 with rounded products (:func:`products`)."""
     return _TRUNK[precision]
 
 
 @contextlib.contextmanager
 def products(precision: str) -> Iterator[None]:
-    """Meanwhile float32 products on a GPU are rounded where that is tf32, and exact elsewhere: a process's switch."""
+    """Within the context, round float32 products on a GPU to tf32 if that is the precision, else compute them in full.
+
+    This is a switch of the whole process. It is put back afterwards.
+    """
     if not torch.cuda.is_available():
         yield
         return
     try:
         before = torch.get_float32_matmul_precision()
-    except RuntimeError:  # set in torch's newer way, which the older cannot read
+    except RuntimeError:  # set through torch's newer interface, which this one cannot read
         before = None
     newer = getattr(torch.backends.cuda.matmul, "fp32_precision", None)
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")

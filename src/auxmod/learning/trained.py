@@ -1,4 +1,4 @@
-"""A trained model as its users hold it: an `nn.Module` that answers, saves itself, and turns into plain torch."""
+"""A trained model for its users: an `nn.Module` that answers, saves itself, and converts to plain torch."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from auxmod.problem.rows import check_rows
 class TrainedModel(nn.Module):
     """One model for one problem.
 
-    `encoder` is the network (its parameters have a leading member axis of length 1), `config` the run it came
-    from. Calling the module maps whole numbers (B, N) to raw outputs (B, ·). It comes in `eval` mode; in `train` mode
-    it has the dropout of its configuration.
+    `encoder` is the network (its parameters have a leading member axis of length 1), and `config` is the run that it
+    comes from. Calling the module maps whole numbers (B, N) to raw outputs (B, ·). The module starts in `eval` mode; in
+    `train` mode it applies the dropout of its configuration.
     """
 
     def __init__(self, encoder: Encoder, config: RunConfig) -> None:
@@ -38,9 +38,9 @@ class TrainedModel(nn.Module):
         self.eval()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Inputs (B, N), a tensor of whole numbers in 0..q−1 → outputs (B, ·): logits, or a point for each modulus.
+        """Inputs (B, N), a tensor of whole numbers in 0..q−1 → outputs (B, ·): logits, or a point for each rung.
 
-        Whether they lie in 0..q−1 is not looked at here, but where numbers are given to the other methods.
+        A rung is a modulus or a harmonic. The range 0..q−1 is not checked here; the other methods check it.
         """
         n = self.config.problem.n
         whole = isinstance(x, Tensor) and not (x.is_floating_point() or x.is_complex())
@@ -53,13 +53,13 @@ class TrainedModel(nn.Module):
         return self._outputs(x[None], Dropout(rate, key[None], step))[0]
 
     def _outputs(self, x: Tensor, dropout: Dropout | None = None) -> Tensor:
-        """The same for (1, B, N), in whatever mode."""
+        """Unchecked inputs (1, B, N) → outputs (1, B, ·); with dropout if it is given, whatever the mode."""
         outputs: Tensor = self.encoder(self._features(x), dropout=dropout)
         return outputs
 
     @property
     def _objective(self) -> Objective:
-        """What is asked of it, where its weights are."""
+        """The objective of its run, on the device of its weights."""
         return Objective.of([self.config], self.encoder.head.weight.device)
 
     def _features(self, x: Tensor) -> Tensor:
@@ -67,22 +67,24 @@ class TrainedModel(nn.Module):
 
     @torch.no_grad()
     def activations(self, x: Any, hooks: Mapping[str, Hook] | None = None) -> dict[str, Tensor]:
-        """What is computed on the way for rows x (N,) or (B, N), under TransformerLens's names where it has one.
+        """Return the values computed on the way for rows x (N,) or (B, N), by name: TransformerLens's where it has one.
 
-        ``hooks`` change it: a function by a name below (but the last) is given that value, and what it makes of it goes
-        on in its place, as to take a head away, or to put in what another input had there.
+        ``hooks`` changes values. A function under one of the names below (except the last) receives that value, and
+        what it returns takes its place in all that follows. This can remove a head, for example, or insert the
+        value that another input had.
 
-        T is N, or with `cls` pooling N + 1; L is a block's number; with post-norm the stream is that after each norm.
+        T is N, or N + 1 with `cls` pooling. L is a block's number, from 0. With post-norm the stream is what each norm
+        returns.
 
         - ``hook_embed`` (B, T, D): the embedded terms
         - ``blocks.L.hook_resid_pre``, ``…_mid``, ``…_post`` (B, T, D): the stream before, between and after its layers
-        - ``blocks.L.attn.hook_q``, ``…_k``, ``…_v``, ``…_z`` (B, T, heads, D/heads): and values as they were mixed
-        - ``blocks.L.attn.hook_pattern`` (B, heads, T, T): how much each position (third) attends to each (last)
+        - ``blocks.L.attn.hook_q``, ``…_k``, ``…_v``, ``…_z`` (B, T, heads, D/heads): z is v mixed by the pattern
+        - ``blocks.L.attn.hook_pattern`` (B, heads, T, T): how much each position (axis 2) attends to each (axis 3)
         - ``blocks.L.hook_attn_out``, ``blocks.L.hook_mlp_out`` (B, T, D): what the two layers add
         - ``blocks.L.mlp.hook_post`` (B, T, hidden): the hidden layer, after its activation
-        - ``ln_final.hook_normalized`` (B, T, D): the stream after the final norm, where there is one
-        - ``pooled`` (B, D or N·D), ``outputs`` (B, ·): what the read-out sees, and what it makes of it
-        - ``values`` (B,): the unrounded answers in [0, q) that follow, as of :meth:`values`
+        - ``ln_final.hook_normalized`` (B, T, D): the stream after the final norm, if there is one
+        - ``pooled`` (B, D or N·D), ``outputs`` (B, ·): the read-out's input and output
+        - ``values`` (B,): the unrounded answers in [0, q) that follow, as in :meth:`values`
         """
         rows = torch.from_numpy(check_rows(x, self.config.problem)).to(self.encoder.head.weight.device)
         require(len(rows) >= 1, "There is no row to look at.")
@@ -91,9 +93,10 @@ class TrainedModel(nn.Module):
 
     @torch.no_grad()
     def values(self, x: Any, asks: int = 1) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """The unrounded answers in [0, q), one a row of x: whole numbers (N,) or (B, N), of any kind numpy reads.
+        """The unrounded answers in [0, q), one per row of x: whole numbers (N,) or (B, N), in any form numpy reads.
 
-        ``asks`` ways of asking each (shifted inputs, the answer shifted back) are averaged: slower, and more exact.
+        Each row is asked in ``asks`` ways (shifted inputs, the answer shifted back), and the answers are averaged: more
+        ways are slower, and more exact.
         """
         rows = check_rows(x, self.config.problem)
         objective, answers = self._objective, []
@@ -107,11 +110,14 @@ class TrainedModel(nn.Module):
         return np.concatenate(answers) if answers else np.zeros(0)
 
     def predict(self, x: Any, asks: int = 1) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """(x_1 + … + x_N) mod q, as the model sees it: whole numbers in 0..q−1, one a row."""
+        """The model's answers to (x_1 + … + x_N) mod q: whole numbers in 0..q−1, one per row of x.
+
+        ``x`` and ``asks`` are as in :meth:`values`.
+        """
         return labels.rounded(torch.from_numpy(self.values(x, asks)), self.config.problem.q).numpy()
 
     def answers(self, x: Any, asks: int = 1) -> list[dict[str, Any]]:
-        """What `auxmod predict` says of each row of x: prediction, truth, circular error, and the unrounded value."""
+        """What `auxmod predict` prints for each row of x: prediction, truth, circular error, unrounded value."""
         rows, q = check_rows(x, self.config.problem), self.config.problem.q
         value, truth = torch.from_numpy(self.values(rows, asks)), torch.from_numpy(rows.sum(1) % q)
         error = metrics.circular_error(value, truth, q)
@@ -131,8 +137,8 @@ class TrainedModel(nn.Module):
     ) -> dict[str, Any]:
         """Match and τ-accuracy with their chance levels, and accuracy by wraps and by zeros.
 
-        On so many inputs (100,000) drawn by ``distribution`` ("uniform" or "sparse") and ``fill`` ("zero" or
-        "nonzero"), or on rows ``x`` (B, N) of your own. ``asks`` is as in :meth:`values`.
+        They are measured on ``samples`` inputs (by default 100,000), drawn by ``distribution`` ("uniform" or "sparse")
+        and ``fill`` ("zero" or "nonzero"), or on your own rows ``x`` (B, N). ``asks`` is as in :meth:`values`.
         """
         objective, asked = self._objective, {"samples": samples, "distribution": distribution, "fill": fill}
         drawn: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
@@ -145,7 +151,10 @@ class TrainedModel(nn.Module):
         return evaluate(self._outputs, objective, at_once=at_once, taus=taus, asks=asks, **options)[0]
 
     def save_pretrained(self, directory: str | Path) -> None:
-        """Write `config.json` and `model.safetensors`, which :func:`auxmod.load` reads; never over a run's own."""
+        """Write `config.json` and `model.safetensors`, which :func:`auxmod.load` reads.
+
+        It refuses the directory of a run or of a sweep's models, and one whose `config.json` is not a run's.
+        """
         place = Path(directory)
         kept = any(map(is_models, (place.resolve(), *place.resolve().parents)))
         require(not kept, f"{place} is among the models that a sweep has kept: choose another directory.")
@@ -159,7 +168,8 @@ class TrainedModel(nn.Module):
     def to_torch(self) -> PlainModel:
         """The same network as an ordinary `torch.nn.TransformerEncoder` model.
 
-        It takes whole numbers (B, N), as this one does, or the features that `Objective.features` makes of them.
+        It takes whole numbers (B, N), as this one does, or, if the embedding is angular, the features that
+        `Objective.features` computes from them.
         """
         plain = to_plain(self.encoder)
         if self.config.model.embedding == "angular":
@@ -169,5 +179,5 @@ class TrainedModel(nn.Module):
 
 
 def load(path: str | Path, device: str | torch.device = "auto") -> TrainedModel:
-    """Load a model that a run or :meth:`TrainedModel.save_pretrained` left in a directory."""
+    """Load a model from a directory that a run, a sweep or :meth:`TrainedModel.save_pretrained` wrote."""
     return TrainedModel(*load_model(Path(path), resolve_device(device)))

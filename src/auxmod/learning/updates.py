@@ -1,7 +1,7 @@
 """Triton kernels of the optimisers: an update in one pass over the parameters, in the conventions of `kernels`.
 
-Only `optimiser` and `muon` use them, through `fused`, which knows whether Triton is there; their plain meaning is there
-too.
+Only `optimiser` and `muon` use them, through `fused`, which knows whether Triton is available. Those two modules also
+have the plain counterparts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _adamw(p, m, v, g, half, per_member, P, G, H, BLOCK: tl.constexpr, HALF: tl.
 
 
 def adamw(p: Tensor, m: Tensor, v: Tensor, gradients: Tensor, half: Tensor | None, scalars: Tensor, eps: float) -> None:
-    """AdamW in one pass over (E, G) views of longer rows; ``scalars`` (E, 8) are what differs between members."""
+    """AdamW in one pass over (E, G) views of longer rows; ``scalars`` (E, 8) are those of `optimiser.decide`."""
     E, G = gradients.shape
     _adamw[(triton.cdiv(G, 1024), E)](
         p, m, v, gradients, half, scalars, p.stride(0), G, 0 if half is None else half.stride(0), 1024,
@@ -58,7 +58,7 @@ def _momentum(m, g, aim, per_member, P, Q, G, BLOCK: tl.constexpr):
 
 
 def momentum(m: Tensor, gradients: Tensor, scalars: Tensor) -> Tensor:
-    """`muon.momentum` in one pass over (E, G) views of longer rows; bfloat16 holds a look ahead of any size."""
+    """`muon.momentum` in one pass over (E, G) views of longer rows; returns bfloat16, whose range always suffices."""
     E, G = gradients.shape
     aim = torch.empty(E, G, dtype=torch.bfloat16, device=m.device)
     _momentum[(triton.cdiv(G, 1024), E)](
@@ -116,7 +116,8 @@ def _combine(x, y, z, out, a, b, c, S: tl.constexpr, TILE: tl.constexpr, DEPTH: 
 def combine(x: Tensor, y: Tensor, z: Tensor | None = None, a: float = 0.0, b: float = 0.0, c: float = 1.0) -> Tensor:
     """`muon.combine`: a·1 + b·Z + c·X·Y for (M, S, S), in half precision, summed in float32.
 
-    cuBLAS does it as fast, but where several processes shared a GPU its float16 kernels lost it.
+    Without ``z`` it is X·Y alone. cuBLAS is as fast, but with its float16 products, processes that shared a GPU failed
+    (docs/reliability.md).
     """
     M, S, _ = x.shape
     tile = min(128, max(16, triton.next_power_of_2(S)))

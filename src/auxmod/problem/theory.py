@@ -211,7 +211,7 @@ def kl_sparse_uniform(n: int, q: int, fill: Fill = "zero") -> float:
     """KL(sparse ‖ uniform) in nats, exact; always finite, as every input occurs under the uniform law."""
     sparse = laws.sparse_nonzero_law(n, q, fill)
     seen = sparse > 0
-    return math.fsum(sparse[seen] * (np.log(sparse[seen]) - laws.log_uniform_nonzero_law(n, q)[seen]))
+    return max(0.0, math.fsum(sparse[seen] * (np.log(sparse[seen]) - laws.log_uniform_nonzero_law(n, q)[seen])))
 
 
 def kl_uniform_sparse(n: int, q: int, fill: Fill = "zero") -> float:
@@ -220,7 +220,7 @@ def kl_uniform_sparse(n: int, q: int, fill: Fill = "zero") -> float:
         return math.inf
     uniform, sparse = laws.uniform_nonzero_law(n, q), laws.sparse_nonzero_law(n, q)
     seen = uniform > 0
-    return math.fsum(uniform[seen] * (laws.log_uniform_nonzero_law(n, q)[seen] - np.log(sparse[seen])))
+    return max(0.0, math.fsum(uniform[seen] * (laws.log_uniform_nonzero_law(n, q)[seen] - np.log(sparse[seen]))))
 
 
 # ---- a choice of K and r ----------------------------------------------------------------------------------

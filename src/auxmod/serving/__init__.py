@@ -1,1 +1,1 @@
-"""`auxmod serve`: a local page that follows the runs of a store, and a playground for its models."""
+"""`auxmod serve`: a local page that follows the runs of a store, with a playground for its models."""

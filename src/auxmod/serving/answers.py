@@ -1,4 +1,4 @@
-"""The playground's other half: a checkpoint and numbers in, the model's points, answer and the truth out."""
+"""The server side of the playground: a checkpoint and numbers → the model's points, its answer, and the truth."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from auxmod.learning.trained import TrainedModel
 
 KEPT = 4
-"""Models held in memory, the last asked for."""
+"""Number of models kept in memory: those used last."""
 PATIENCE = 20.0
-"""Seconds that a question waits for those before it."""
+"""Seconds that a question waits for earlier ones before it is refused."""
 CLASSES = 5
-"""How many of a token model's likeliest classes are shown."""
+"""Number of a token model's likeliest classes that are shown."""
 
 
 class Answers:
-    """Models by their directories, loaded when asked and again when a run has saved a new checkpoint."""
+    """Models by directory, loaded on first use, and again when a run has saved a new checkpoint."""
 
     def __init__(self) -> None:
         self._load = functools.lru_cache(KEPT)(_load)
         self._one_at_a_time = threading.Lock()
 
     def ask(self, directory: Path, x: list[int]) -> dict[str, Any]:
-        """What the model in a directory says of one row of numbers."""
+        """The answer of the model in a directory to one row of numbers; see :func:`answer`."""
         if not self._one_at_a_time.acquire(timeout=PATIENCE):
             raise RefusedError(503, "Others are asking too: try again in a moment.")
         try:
@@ -46,17 +46,17 @@ class Answers:
 
 
 def _load(directory: Path, _: int) -> TrainedModel:
-    """The model of a directory, as it was saved at this time."""
+    """Load a directory's model; the second argument, when it was saved, only makes the cache reload a new one."""
     import torch
 
     from auxmod.learning.trained import load
 
-    torch.set_num_threads(1)  # a row needs no more, and a run may be going beside
+    torch.set_num_threads(1)  # one row needs no more, and a run may be training meanwhile
     return load(directory, "cpu")
 
 
 def answer(model: TrainedModel, x: list[int]) -> dict[str, Any]:
-    """A model's answer to one row, beside the truth."""
+    """A model's answer to one row, the truth, and what the page draws, ready for JSON."""
     import torch
 
     (said,), total = model.answers([x]), sum(x)
@@ -73,10 +73,10 @@ def answer(model: TrainedModel, x: list[int]) -> dict[str, Any]:
 
 
 def _circles(config: RunConfig, outputs: Tensor, value: float, total: int) -> list[dict[str, Any]]:
-    """A circle for each point that the model gives, and where the truth lies on it, in turns."""
+    """A circle for each of the model's points, with the true angle, in turns; one circle if it gives classes."""
     q = config.problem.q
     moduli = [(f"mod {m * q}", total % (m * q) / (m * q)) for m in config.method.moduli]
-    if not config.model.angles:  # classes have no point of their own: the answer's
+    if not config.model.angles:  # classes have no points: draw the answer's
         turn = value / q * 2 * math.pi
         return [{"label": moduli[0][0], "truth": moduli[0][1], "point": [math.cos(turn), math.sin(turn)]}]
     harmonics = [(f"{h} × the angle", h * total % q / q) for h in config.method.harmonics]

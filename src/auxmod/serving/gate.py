@@ -1,7 +1,7 @@
-"""Who may ask: pages of this server alone, under its own name, and with its token where others can reach it.
+"""Which requests are answered: those of the server's own pages, to its own name, with its token if not on loopback.
 
-A page of another site that the user happens to visit can send requests to 127.0.0.1, or have its own name point there:
-its origin, or the host it asks for, gives it away.
+A page of another site that the user visits can send requests to 127.0.0.1, or make its own name point there. The
+request's origin, or the host it names, gives it away.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 
 class RefusedError(Exception):
-    """A request that is not answered: an HTTP status and the sentence why."""
+    """A request is refused: an HTTP status, and a sentence that says why."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -27,17 +27,20 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True)
 class Gate:
-    """The names under which the server is asked, and the secret it wants to hear."""
+    """The names by which the server may be addressed, and the token that it requires."""
 
     names: frozenset[str]
     any_address: bool
-    """Whether every numeric address is one of its names: where it listens on all of them."""
+    """Whether every numeric address is one of its names, because it listens on all of them."""
     token: str | None
     cookie: str
-    """The cookie that carries the token."""
+    """The name of the cookie that carries the token."""
 
     def admit(self, headers: Message, *, navigation: bool) -> None:
-        """Let a request in, or raise :class:`RefusedError`. ``navigation``: to the page, linked from anywhere."""
+        """Let a request in, or raise :class:`RefusedError`.
+
+        ``navigation`` says that it is for the page itself, to which any site may link.
+        """
         host = self._host(headers)
         origin, site = headers.get("Origin"), headers.get("Sec-Fetch-Site", "same-origin")
         ours = origin in (None, f"http://{host}", f"https://{host}")
@@ -69,7 +72,7 @@ class Gate:
 
 
 def gate_of(host: str, port: int, token: str) -> Gate:
-    """The gate of a server on this host: loopback needs no token."""
+    """Make the gate of a server on this host; on loopback it requires no token."""
     name = f"[{host}]" if ":" in host else host.lower()
     if is_loopback(host):
         return Gate(LOOPBACK | {name}, False, None, "")
@@ -79,7 +82,7 @@ def gate_of(host: str, port: int, token: str) -> Gate:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
+    """Whether only this machine can reach a server on this host."""
     return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
 
 

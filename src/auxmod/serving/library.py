@@ -1,7 +1,7 @@
-"""What the page shows of a store: its runs, their curves and its sweeps, read again only where a file has changed.
+"""What the page shows of a store: its runs, their curves and its sweeps. Only files that have changed are read again.
 
-Every run has an id and a version. A client says which version it has seen and how many points of which curves it
-has, and gets what is new since, so that many clients cost little more than one.
+Every run has an id and a version. A client sends the version it has seen, and how many points it has of which curves.
+It gets only what is new since, so many clients cost little more than one.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from auxmod.experiments.catalogue import Entry
 from auxmod.files import CONFIG, METRICS, MODEL, PROVENANCE, RESULT, sha256
 
 REST, SHARE = 1.0, 0.01
-"""Seconds between two looks at the store, and the most of the time that is spent on them."""
+"""The least seconds between two looks at the store, and the largest share of the time that they may take."""
 NOTES = 20
-"""How many of the things that cannot be read are named."""
+"""The most unreadable places that the page names."""
 FRESH = 60.0
-"""A run that is not done and has written to its curve in the last so many seconds is going."""
+"""An unfinished run that has written to its curve within this many seconds counts as going."""
 SHOWN = ("method", "n", "q", "k", "r", "embedding", "samples", "seed", "match", "chance")
 
 UNREADABLE = (OSError, LookupError, TypeError, ValueError)
-"""What a file that is not as it should be may lead to; one bad place must not take the page down."""
+"""The errors that a malformed file may cause; one bad place must not take the page down."""
 
 Signature = tuple[tuple[int, int] | None, ...]
 Point = tuple[int, float | None, float | None]
@@ -40,29 +40,29 @@ Point = tuple[int, float | None, float | None]
 
 @dataclass(frozen=True)
 class Item:
-    """A run as the page knows it."""
+    """A run as the page shows it."""
 
     id: str
     row: dict[str, Any]
     curve: list[Point]
     model: Path | None = None
-    """The directory with its checkpoint, where it has one."""
+    """The directory of its checkpoint, if it has one."""
     version: int = 0
 
 
 Sweep = tuple[list[Item], list[dict[str, Any]]]
-"""The cells in training, and how far the whole is."""
+"""The cells in training, and the progress of the whole sweep: one entry, or none."""
 
 
 class Library:
-    """A store, watched. Its methods may be called by many threads."""
+    """A store that is watched for changes. Many threads may call its methods."""
 
     def __init__(self, store: Path) -> None:
         self.store = store
-        self.version = self.first = time.time_ns() // 1_000_000  # later than any that a client has of a server before
+        self.version = self.first = time.time_ns() // 1_000_000  # above any version of an earlier server
         self.items: dict[str, Item] = {}
         self.gone: dict[str, int] = {}
-        """Runs that are no more, and the version they went with."""
+        """Runs that have disappeared, each with the version from which it is missing."""
         self.sweeps: list[dict[str, Any]] = []
         self.notes: list[str] = []
         self._read: dict[Path, tuple[Signature, list[Item] | str]] = {}
@@ -73,7 +73,7 @@ class Library:
         self.look()
 
     def news(self, since: int, have: Mapping[str, int]) -> dict[str, Any]:
-        """What is new to one who has seen version ``since`` and has so many points of each curve."""
+        """What is new to a client that has seen version ``since``; ``have`` counts the points it has of each curve."""
         self.look()
         version, items, seen = self.version, self.items, since if since >= self.first else 0
         curves = {id: _points(items[id], count) for id, count in have.items() if id in items}
@@ -88,12 +88,12 @@ class Library:
         }
 
     def model(self, id: str) -> Path | None:
-        """Where the checkpoint of a run is."""
+        """The directory of a run's checkpoint; None if there is none."""
         item = self.items.get(id)
         return item.model if item else None
 
     def look(self) -> None:
-        """Read what has changed, unless that was done just now or another thread is at it."""
+        """Read what has changed, unless that was done just now or another thread is doing it."""
         if time.monotonic() < self._next_look or not self._looking.acquire(blocking=False):
             return
         try:
@@ -122,7 +122,7 @@ class Library:
         self.sweeps, self.notes = sweeps, notes[:NOTES] + more
 
     def _items(self, path: Path) -> list[Item] | str:
-        """The runs of a place, or the sentence why there are none."""
+        """The runs of a place, or a sentence that says why they cannot be shown."""
         signature = _signature(path)
         if path not in self._read or self._read[path][0] != signature:
             try:
@@ -135,7 +135,7 @@ class Library:
         return self._read[path][1]
 
     def _item(self, entry: Entry) -> Item:
-        """A run directory, or a row of a results file."""
+        """The item of a run directory, or of a row of a results file."""
         has_model = entry.path.is_dir() and (entry.path / MODEL).is_file()
         return self._made(entry, entry.row.get("curve", []), entry.path if has_model else None)
 
@@ -156,14 +156,14 @@ class Library:
             "points": len(curve),
             "playable": model is not None,
         }
-        json.dumps([row, curve], allow_nan=False)  # what JSON cannot say must not reach the page
+        json.dumps([row, curve], allow_nan=False)  # fail here, not in a reply, on what JSON cannot hold
         return Item(id, row, curve, model)
 
     def _name(self, path: Path) -> str:
         return path.name if path == self.store else str(path.relative_to(self.store))
 
     def _publish(self, found: dict[str, Item]) -> None:
-        """Give what has changed the next version."""
+        """Replace the items; those that have changed get the next version."""
         version, old = self.version + 1, self.items
         fresh = {id for id, item in found.items() if id not in old or old[id].row != item.row}
         gone = old.keys() - found.keys()
@@ -177,11 +177,11 @@ class Library:
     # -- sweeps -----------------------------------------------------------------------------------------------
 
     def _sweep(self, results: Path, items: list[Item]) -> Sweep:
-        """The cells of a results file that are in training, and how far the sweep is; nothing where none goes on."""
+        """The cells of a results file that are in training, and the sweep's progress; both empty without a sweep."""
         directory = claims.directory_of(results)
         if not directory.is_dir():
             return [], []
-        with contextlib.suppress(OSError):  # deleted just now
+        with contextlib.suppress(OSError):  # the file has just been deleted
             if (seen := claims.watched(results)) is not None:
                 self._training[results] = seen
         going = self._training.get(results, {})
@@ -215,16 +215,16 @@ class Library:
 
 
 def _log(path: Path) -> tuple[int, dict[str, list[dict[str, Any]]]]:
-    """The step of an ensemble in training as of its last checkpoint, and its curves by the runs' hashes."""
+    """An ensemble's step at its last checkpoint, and its curves by the runs' hashes; 0 and none before the first."""
     try:
         log = claims.account(path)
         return int(log["step"]), dict(zip(log["members"], log["curves"], strict=True))
-    except UNREADABLE:  # not saved yet, or not whole
+    except UNREADABLE:  # not saved yet, or incomplete
         return 0, {}
 
 
 def _signature(path: Path) -> Signature:
-    """Differs when a file of the place has been written to."""
+    """A value that changes when a file of the place is written to."""
     files = [path] if path.is_file() else [path / each for each in (CONFIG, METRICS, RESULT, PROVENANCE, MODEL)]
     return tuple(_stamp(file) for file in files)
 
@@ -238,7 +238,7 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 
 
 def _stated(item: Item, path: Path) -> Item:
-    """With when a directory was last written to, and whether its run is going: it is not done and writes its curve."""
+    """Add when a run directory was last written to; an unfinished run that is writing its curve becomes `going`."""
     stamp = _stamp(path / METRICS) or _stamp(path)
     if stamp is None or path.is_file():
         return item
@@ -248,6 +248,6 @@ def _stated(item: Item, path: Path) -> Item:
 
 
 def _points(item: Item, count: int) -> dict[str, Any] | None:
-    """The points after the first ``count``; all of them where the curve is now shorter, None where nothing is new."""
+    """The points after the first ``count``; all of them if the curve is now shorter, None if nothing is new."""
     start = count if 0 <= count <= len(item.curve) else 0
     return {"from": start, "points": item.curve[start:]} if start != count or start < len(item.curve) else None

@@ -1,4 +1,4 @@
-"""The HTTP server: a fixed set of addresses, bounded in size, time and connections. Standard library only.
+"""The HTTP server: a fixed set of addresses, with limits on size, time and connections. Standard library only.
 
 No path of a request ever becomes a path on disk: pages are read once at the start, and runs are named by their ids.
 """
@@ -28,12 +28,12 @@ from auxmod.serving.gate import RefusedError, gate_of
 from auxmod.serving.library import Library
 
 BODY = 64 * 1024
-"""The longest body of a request, in bytes."""
+"""The longest request body, in bytes."""
 SECONDS = 30.0
-"""A request has come whole by then, and its answer is taken; an idle connection is kept as long."""
+"""Time limit for a whole request to arrive, for its answer to be taken, and for an idle connection to stay open."""
 CONNECTIONS = 200
 CURVES = 32
-"""The most curves asked for at once."""
+"""The most curves that one request may ask for."""
 KINDS = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -50,7 +50,7 @@ HEADERS = {
 }
 NEWS, ANSWER = "/api/news", "/api/answer"
 Reply = tuple[str, bytes]
-"""A kind of content, and the content."""
+"""Content type and content."""
 
 
 class Server(ThreadingHTTPServer):
@@ -74,16 +74,20 @@ class Server(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The address to open, with the token where there is one."""
+        """The address to open, with the token if there is one."""
         name = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{name}:{self.port}/" + (f"?token={self.gate.token}" if self.gate.token else "")
 
     def server_bind(self) -> None:
-        TCPServer.server_bind(self)  # HTTPServer's own asks the network for this machine's name, which may take long
+        TCPServer.server_bind(self)  # HTTPServer's own looks up this machine's name, which may take long
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if self.slots.acquire(blocking=False):
-            return super().process_request(request, client_address)
+            try:
+                return super().process_request(request, client_address)
+            except RuntimeError:  # no thread could be started, so none will release the slot
+                self.slots.release()
+                raise
         with contextlib.suppress(OSError):
             request.send(b"HTTP/1.1 503 Too many connections\r\nRetry-After: 5\r\nContent-Length: 0\r\n\r\n")
         self.shutdown_request(request)
@@ -95,12 +99,12 @@ class Server(ThreadingHTTPServer):
             self.slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that breaks off is nobody's business; what is wrong here is answered in `Handler.respond`."""
+        """Do nothing: a broken connection does not matter, and `Handler.respond` answers errors of this server."""
 
-    # -- what is answered -------------------------------------------------------------------------------------
+    # -- replies -----------------------------------------------------------------------------------------------
 
     def news(self, query: str) -> Reply:
-        """What is new: `since` is a version, `curve` an id and how many points of it are there already."""
+        """What is new: `since` is a version; each `curve` is an id, and how many of its points the client has."""
         try:
             asked = parse_qs(query, max_num_fields=CURVES + 1)
             since = int(asked.get("since", ["0"])[0])
@@ -110,7 +114,7 @@ class Server(ThreadingHTTPServer):
         return _json({"store": str(self.library.store), **self.library.news(since, have)})
 
     def answer(self, asked: Any) -> Reply:
-        """A model's answer to numbers."""
+        """A model's answer to one row of numbers."""
         run, x = (asked.get("run"), asked.get("x")) if isinstance(asked, dict) else (None, None)
         if not isinstance(run, str) or not isinstance(x, list) or not all(type(each) is int for each in x):
             raise RefusedError(400, 'Send {"run": ID, "x": [whole numbers]}.')
@@ -143,7 +147,7 @@ class Handler(BaseHTTPRequestHandler):
         self.respond(self._post)
 
     def respond(self, reply: Callable[[str, str], Reply | None]) -> None:
-        """Answer, or say in a sentence why not."""
+        """Send the reply, or a sentence that says why there is none."""
         try:
             if made := reply(*_address(self.path)):
                 self._send(200, *made)
@@ -161,7 +165,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _get(self, path: str, query: str) -> Reply | None:
         gate, token = self.server.gate, parse_qs(query).get("token", [""])[0] if path == "/" else ""
-        if token and gate.is_token(token):  # into a cookie, out of the address and its history
+        if token and gate.is_token(token):  # into a cookie, out of the address bar and the history
             cookie = f"{gate.cookie}={token}; HttpOnly; SameSite=Lax; Path=/"
             self._send(303, "text/plain", b"", {"Location": "/", "Set-Cookie": cookie})
             return None
@@ -179,7 +183,7 @@ class Handler(BaseHTTPRequestHandler):
         raise _unknown("GET" if path == NEWS or path in self.server.static else None)
 
     def _body(self) -> Any:
-        if self.headers.get_content_type() != "application/json":  # which another site's form cannot send
+        if self.headers.get_content_type() != "application/json":  # a form of another site cannot send JSON
             raise RefusedError(415, "Send JSON, with Content-Type: application/json.")
         lengths = self.headers.get_all("Content-Length", [])
         if len(lengths) != 1 or "Transfer-Encoding" in self.headers:
@@ -205,8 +209,8 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """As JSON, and then hang up: what else the client has sent is not worth understanding."""
-        self.close_connection, self.request_version = True, self.protocol_version  # a status line even to nonsense
+        """Send the error as JSON and close the connection; whatever else the client has sent is discarded."""
+        self.close_connection, self.request_version = True, self.protocol_version  # else nonsense gets no status line
         status = HTTPStatus.METHOD_NOT_ALLOWED if code == HTTPStatus.NOT_IMPLEMENTED else HTTPStatus(code)
         headers = {"Allow": "GET, POST"} if status == HTTPStatus.METHOD_NOT_ALLOWED else {}
         with contextlib.suppress(OSError):
@@ -214,18 +218,18 @@ class Handler(BaseHTTPRequestHandler):
             self._drain()
 
     def _drain(self) -> None:
-        """Hear the client out for a moment: hanging up on one that is still talking would lose it the answer."""
+        """Read on for up to a second: a client still sending when the connection closes would lose the answer."""
         self.connection.shutdown(socket.SHUT_WR)
         self.deadline = time.monotonic() + 1.0
         while self.rfile.read1(BODY):
             pass
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: a page that polls would fill the terminal."""
+        """Log nothing: a page that polls would fill the terminal."""
 
 
 class _Timed(io.RawIOBase):
-    """What a connection sends, until the deadline of the request: a client that drips cannot hold a thread."""
+    """What a connection sends, until the request's deadline: a client that sends slowly cannot hold a thread."""
 
     def __init__(self, handler: Handler) -> None:
         self.handler = handler
@@ -242,12 +246,12 @@ class _Timed(io.RawIOBase):
 
 
 def _unknown(method: str | None) -> RefusedError:
-    """There is no such address, or there is for another method."""
+    """The error for an unknown address, or for one that takes only ``method``."""
     return RefusedError(405, f"Use {method}.") if method else RefusedError(404, "There is no such address here.")
 
 
 def _address(target: str) -> tuple[str, str]:
-    """Path and query of what was asked for."""
+    """Path and query of a request's target."""
     try:
         address = urlsplit(target)
     except ValueError:
@@ -256,12 +260,12 @@ def _address(target: str) -> tuple[str, str]:
 
 
 def _json(value: Any) -> Reply:
-    """In ASCII: a file's name need not be Unicode."""
+    """A JSON reply, in ASCII because a file's name need not be valid Unicode."""
     return "application/json", json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
 
 def pages() -> dict[str, Reply]:
-    """What the package brings, by its address."""
+    """The static files of the package, by address."""
     found = (files("auxmod.serving") / "static").iterdir()
     read = {file.name: (KINDS[Path(file.name).suffix], file.read_bytes()) for file in found}
     return {f"/{name.removeprefix('index.html')}": reply for name, reply in read.items()}

@@ -1,4 +1,4 @@
-// Follows the store: asks for what is new every two seconds while the page is seen, and shows it.
+// Follows the store: while the page is visible, asks every two seconds for what is new, and shows it.
 
 import { draw } from "/chart.js";
 import { $, brief, described, element, percent } from "/parts.js";
@@ -9,7 +9,7 @@ const rows = new Map(), curves = new Map(), lines = new Map();
 const chosen = new Map(); // id → colour
 let version = 0, touched = false;
 
-// -- what comes --------------------------------------------------------------------------------------------
+// -- receiving ---------------------------------------------------------------------------------------------
 
 async function poll() {
   const asked = new URLSearchParams({ since: version });
@@ -46,10 +46,11 @@ function take(news) {
 function status(text, lost = false) {
   $("status").textContent = text;
   $("status").className = lost ? "lost" : "";
-  $("status").role = lost ? "alert" : null; // read aloud when it matters, not every two seconds
+  $("status").role = lost ? "alert" : null; // screen readers read an alert aloud: only when it matters
 }
 
-// Until the user chooses, the curves are those of what goes, or else of what was written last.
+// Until the user chooses, show the curves of the runs that are going, then of those written to last. Once none is
+// going, keep those shown.
 function choose() {
   if (touched) return false;
   const best = ordered().filter((row) => row.points).slice(0, AT_FIRST).map((row) => row.id);
@@ -67,7 +68,7 @@ function colour(id) {
   if (free !== undefined) chosen.set(id, free);
 }
 
-// -- what is shown -----------------------------------------------------------------------------------------
+// -- showing -----------------------------------------------------------------------------------------------
 
 function ordered() {
   const first = (row) => (row.state === "going" ? 1 : 0);
@@ -142,7 +143,7 @@ function showCurves() {
   const last = Math.max(1, ...[...chosen.keys()].map((id) => curves.get(id)?.at(-1)?.[0] ?? 0));
   draw($("accuracy"), accuracies, last, "share");
   draw($("loss"), losses, last, "log");
-  const called = (id) => (rows.get(id).written ? rows.get(id).name : brief(rows.get(id))); // a cell's name is a hash
+  const called = (id) => (rows.get(id).written ? rows.get(id).name : brief(rows.get(id))); // a cell of a sweep is named by a hash
   const said = (all, show) => all.map(({ id, points }) => `${called(id)}: ${points.length ? show(points.at(-1)[1]) : "none yet"}`).join("; ");
   $("accuracy").setAttribute("aria-label", `Held-out accuracy by step. ${said(accuracies, percent)}`);
   $("loss").setAttribute("aria-label", `Training loss by step. ${said(losses, (y) => y.toPrecision(3))}`);
@@ -164,7 +165,7 @@ function showSweeps(sweeps) {
   $("sweeps").replaceChildren(...made);
 }
 
-// -- going on ----------------------------------------------------------------------------------------------
+// -- polling -----------------------------------------------------------------------------------------------
 
 let timer, busy = false;
 

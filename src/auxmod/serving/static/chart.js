@@ -1,8 +1,8 @@
-// Lines over steps, as SVG: drawn anew whenever a point has come.
+// Curves over training steps, as SVG; every call draws them anew.
 
 import { shape } from "/parts.js";
 
-/** series: [{id, colour, points: [[x, y], …]}]; last: where the axis ends; scale: "share", 0 to 100 %, or "log". */
+/** series: [{id, colour, points: [[x, y], …]}]; last: the last step on the axis; scale: "share" (0 to 100 %) or "log". */
 export function draw(svg, series, last, scale) {
   const width = svg.clientWidth || 400, height = svg.clientHeight || 240;
   const left = 44, right = width - 12, top = 12, bottom = height - 24;
@@ -35,7 +35,7 @@ function range(exponents) {
   return [low - room, high + room];
 }
 
-/** Values and what to call them: quarters, or as many of 1, 2 and 5 times the powers of ten as are easily read. */
+/** Tick values and their labels: quarters of a share; or powers of ten, and multiples of them where there is room. */
 function ticks(low, high, scale) {
   if (scale === "share") return [0, 0.25, 0.5, 0.75, 1].map((y) => [y, `${100 * y} %`]);
   const heads = high - low > 4 ? [1] : high - low > 1.5 ? [1, 3] : [1, 2, 5];

@@ -1,4 +1,4 @@
-// What the others are made of. Text is only ever set as text: nothing that a file says becomes markup.
+// Helpers for the other scripts. Text is only ever set as text: nothing in a file becomes markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 

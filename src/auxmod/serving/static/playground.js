@@ -1,10 +1,10 @@
-// A model, numbers typed or drawn, and its answer beside the truth.
+// The playground: a model, numbers that the user types or draws, and the model's answer beside the truth.
 
 import { $, described, element, percent, shape } from "/parts.js";
 
 let models = new Map(), current = null, waiting, asking;
 
-/** The models that can be tried; with an id, that one is. */
+/** List the models that can be tried; with an id, select that one and move to the playground. */
 export function offer(rows, id) {
   const known = [...models.keys()].join(), before = models;
   models = new Map(rows.map((row) => [row.id, row]));
@@ -18,7 +18,7 @@ export function offer(rows, id) {
   $("model").value = wanted;
   const moved = before.get(wanted)?.step !== models.get(wanted).step;
   if (wanted !== current) choose(wanted);
-  else if (moved) ask(); // the run has gone on: so may its checkpoint have
+  else if (moved) ask(); // the run has trained on, so there may be a new checkpoint
   if (id) $("playground").focus();
 }
 
@@ -106,7 +106,8 @@ function show(answer) {
   );
 }
 
-// The truth is a ray to the rim; the model's point lies where the model puts it, which need not be on the circle.
+// The truth is a mark across the rim. The model's point lies where the model puts it, on the circle or off it, but is
+// drawn at most 1.25 from the centre.
 function circle({ label, truth, point }) {
   const [x, y] = point, long = Math.max(1, Math.hypot(x, y) / 1.25);
   const turn = 2 * Math.PI * truth, angle = ((Math.atan2(y, x) / (2 * Math.PI) + 1) % 1) * 360;

@@ -5,18 +5,18 @@ const make = (tag, attributes, ...inside) => {
   element.append(...inside); // strings become text, never HTML
   return element;
 };
-const literal = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;"); // plotly reads some HTML
+const literal = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;"); // plotly interprets some HTML
 
 // ---- charts: drawn when they come into view, in the page's colours ----
 
 const COLOURS = ["#e8743b", "#3b6fb6", "#2a9d8f", "#a34a7d", "#b8952a", "#6e7781"];
-const DASHES = [["solid", "solid"], ["dash", "dashed"], ["dot", "dotted"]]; // plotly's names, and CSS's
+const DASHES = [["solid", "solid"], ["dash", "dashed"], ["dot", "dotted"]]; // plotly's names and CSS's
 const waiting = new Map();
 const drawn = new Set();
 const ink = () => getComputedStyle(document.body).color;
 const looks = () => {
   const axis = { gridcolor: "rgba(128,128,128,.22)", linecolor: "rgba(128,128,128,.6)", zeroline: false, automargin: true,
-    ticks: "outside", ticklen: 5, tickcolor: "rgba(0,0,0,0)" }; // room between the labels of two axes that meet
+    ticks: "outside", ticklen: 5, tickcolor: "rgba(0,0,0,0)" }; // unseen ticks keep the labels of two axes apart
   const round = { gridcolor: axis.gridcolor, linecolor: axis.gridcolor };
   return {
     layout: {
@@ -39,18 +39,22 @@ const watcher = new IntersectionObserver((seen) => {
 function drawWaiting(place) {
   const spec = waiting.get(place);
   if (!spec) return;
-  waiting.delete(place);
-  watcher.unobserve(place);
+  clear(place);
   draw(place, spec);
 }
-function show(place, spec) { // now where it is on the screen already, else when it comes there
+function clear(place) { // of what waits to be drawn in it, and of what was drawn
+  waiting.delete(place);
+  watcher.unobserve(place);
+  if (drawn.delete(place)) Plotly.purge(place);
+}
+function show(place, spec) { // at once if it was drawn before, else when it comes into view
   if (drawn.has(place)) return draw(place, spec);
   waiting.set(place, spec);
   watcher.observe(place);
 }
 for (const place of document.querySelectorAll("[data-chart]")) show(place, data.charts[place.dataset.chart]);
 
-// ---- light, dark, paper ----
+// ---- light, dark and print ----
 
 const root = document.documentElement;
 const preference = matchMedia("(prefers-color-scheme: dark)");
@@ -67,13 +71,13 @@ const remembered = (() => { try { return localStorage.getItem("auxmod-scheme"); 
 setScheme(remembered);
 byId("theme").addEventListener("click", () => {
   setScheme(isDark() ? "light" : "dark");
-  try { localStorage.setItem("auxmod-scheme", root.style.colorScheme); } catch { /* a file may have no storage */ }
+  try { localStorage.setItem("auxmod-scheme", root.style.colorScheme); } catch { /* a page opened as a file may have no storage */ }
 });
 preference.addEventListener("change", () => setScheme(null));
 addEventListener("beforeprint", () => { [...waiting.keys()].forEach(drawWaiting); recolour("#1f2328"); });
 addEventListener("afterprint", () => recolour(ink()));
 
-// ---- the runs, each by its place in the list ----
+// ---- the runs, each identified by its index in the list ----
 
 const runs = data.runs;
 const count = runs.settings.length;
@@ -85,14 +89,14 @@ function describe(at) {
   const s = runs.settings[at];
   return `${pair(s)} · ${s.embedding} · N = ${s.n}, q = ${s.q} · ${s.samples.toLocaleString("en")} samples · seed ${s.seed}`;
 }
-const named = (s, name) => // what the method's name says already
+const named = (s, name) => // whether `pair` already tells this setting
   ["method", "k", "r"].includes(name) || (["moduli", "weights"].includes(name) && (s.k != null || s.moduli.length === 1));
-function varied(settings) { // the settings that differ, unless the method's name says so already
+function varied(settings) { // the settings that differ between runs of one method, unless `pair` already tells them
   const methods = new Set(settings.map((s) => s.method)).size;
   return Object.keys(settings[0] ?? {}).filter((name) => !settings.every((s) => named(s, name))
     && new Set(settings.map((s) => JSON.stringify([s.method, s[name]]))).size > methods);
 }
-function labels(chosen) { // what tells them apart
+function labels(chosen) { // labels that tell the chosen runs apart
   const settings = chosen.map((at) => runs.settings[at]), names = varied(settings);
   const paired = new Set(settings.map(pair)).size > 1;
   const made = settings.map((s) => [...(paired ? [pair(s)] : []), ...names.map((name) => `${name} ${shown(s[name])}`)].join(", "));
@@ -113,7 +117,7 @@ function drawChosen() {
     .map((share) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: 100 * share, y1: 100 * share, line: { color: "#8b949e", width: 1, dash: "dot" } }));
   const place = (id, traces, title) => {
     const room = byId(id), bare = !traces.some((trace) => trace.x.length);
-    if (bare) drawn.delete(room) && Plotly.purge(room);
+    if (bare) clear(room);
     room.classList.toggle("empty", bare);
     if (bare) return void (room.textContent = chosen.size ? "Not recorded for these runs." : "No run is ticked.");
     if (!drawn.has(room)) room.textContent = "";
@@ -151,7 +155,7 @@ if (byId("origin-facts")) byId("origin-facts").append(everything(0));
 if (byId("list")) {
   const PAGE = 40;
   const said = ["embedding", "n", "q", "samples", "seed"];
-  const mostHave = (name) => { // the value of more than half of the runs, as JSON
+  const mostHave = (name) => { // the value that more than half of the runs have, as JSON; undefined if there is none
     const times = new Map();
     for (const value of runs.settings.map((s) => JSON.stringify(s[name]))) times.set(value, (times.get(value) ?? 0) + 1);
     return [...times.keys()].find((value) => 2 * times.get(value) > count);
@@ -192,7 +196,7 @@ if (byId("list")) {
   byId("more").addEventListener("click", grow);
   search();
 
-  // ---- a figure of a table, and what is behind it ----
+  // ---- the dialog with the facts behind a figure of a table ----
 
   const about = byId("about");
   document.addEventListener("click", (event) => {

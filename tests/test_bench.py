@@ -69,11 +69,21 @@ def test_the_result_is_json_and_says_where_it_was_made(result: dict[str, Any]) -
     assert "CPU was measured" in result["notes"][0]
 
 
-def test_plain_pytorch_learns_and_can_be_left_out() -> None:
-    config = bench.cases(CPU, (4,), **TINY)[0][0]
+def test_plain_pytorch_learns_and_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    losses: list[float] = []
+    honest = yardstick.F.mse_loss
+
+    def noted(*points: torch.Tensor) -> torch.Tensor:
+        loss = honest(*points)
+        losses.append(loss.item())
+        return loss
+
+    monkeypatch.setattr(yardstick.F, "mse_loss", noted)
+    config = bench.cases(CPU, (4,), **TINY, lr=1e-3)[0][0]
     training = yardstick.plain_training(config, CPU, fast=False)
-    for _ in range(11):  # into the second epoch
+    for _ in range(config.training.steps):  # all ten epochs
         next(training)
+    assert sum(losses[-10:]) < 0.9 * sum(losses[:10])
     row = bench.measure([config], CPU, {"fp32": 1.0}, lambda works: {"ours": [1.0, 3.0, 2.0]})
     assert row.plain_eager is row.faster_than_eager is None
     assert row.ours.ms == pytest.approx(2000, rel=0.01)

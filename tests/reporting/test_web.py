@@ -20,7 +20,9 @@ from auxmod.reporting import published
 from auxmod.reporting.web import charts, file, report, stored_runs, view
 from tiny import tiny
 
-EVIL = "</script><img src=x onerror=alert(1)>"
+TAG = "<svg onload=alert(1)>"
+"""Hostile HTML that a file's name can hold."""
+EVIL = f"</script>{TAG}"
 
 
 def cells(*items: str) -> list[dict[str, Any]]:
@@ -30,8 +32,9 @@ def cells(*items: str) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Table 1b and the 24 pairs of one setting, and hostile HTML in a failed run's reason and in a run's command."""
-    path = tmp_path_factory.mktemp("store")
+    """Table 1b and the 24 pairs of one setting; hostile HTML in its name, a failed run's reason and a run's command."""
+    path = tmp_path_factory.mktemp("store") / TAG
+    path.mkdir()
     pairs = [wants.wanted("paper", "aux", (64, 433), "angular", 100_000, k=k, r=r).run for k, r in recipes.SEARCHED]
     rows = [*cells("table1b"), *made_up.rows(pairs)]
     rows.append(result_row(tiny(lr=1e30), None, {}, failed=f"It failed. {EVIL}"))
@@ -128,7 +131,8 @@ def test_the_page_stands_alone_and_escapes(page: str) -> None:
     assert not re.findall(r"""(?:src|href)=(?!"#|"data:)\S*""", page)
     assert "url(" not in page
     assert "@import" not in page
-    assert EVIL not in page
+    assert TAG not in page
+    assert "auxmod: &lt;svg onload=alert(1)&gt;" in page  # the store's name
     assert len(page.encode()) < 8_000_000
 
 
@@ -211,13 +215,15 @@ def test_the_runs_drawn_are_those_asked_for_or_the_best_of_each_method(store: Pa
 
 def test_a_store_without_results_is_a_page_too(tmp_path: Path) -> None:
     Run.create(tmp_path / "begun", tiny())
-    (tmp_path / "log.jsonl").write_text('{"hash": "<b>"}\n')
+    (tmp_path / f"{TAG}.jsonl").write_text('{"hash": "<b>"}\n')
     (tmp_path / "other.jsonl").write_text('{"tried": "<b>"}\n')
     page, entries = report.page(tmp_path)
     assert "No run in this store is finished yet." in page
     assert "10 of 10 tables" in page
     assert "figures of the paper’s tables" not in page
     assert "1 left out" in page
+    assert "&lt;svg onload=alert(1)&gt;.jsonl" in page
+    assert TAG not in page
     assert len(entries) == 1
 
 
@@ -313,7 +319,8 @@ def test_a_runs_page_says_what_was_seen(tmp_path: Path) -> None:
     (entry.path / "state.safetensors").touch()
     for row, words in (
         (begun, "The run is unfinished; this is its last checkpoint."),
-        (begun | {"failed": "Why."}, "Why."),
+        (begun | {"failed": f"Why. {EVIL}"}, "Why. &lt;/script&gt;&lt;svg"),
     ):
-        assert words in view.page(stored_runs.Entry(entry.path, row), entry.row["scores"], looked)
-    assert EVIL not in page
+        page = view.page(stored_runs.Entry(entry.path, row), entry.row["scores"], looked)
+        assert words in page
+        assert TAG not in page  # the run's name is hostile too

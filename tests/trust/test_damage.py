@@ -210,6 +210,7 @@ def test_damaged_inputs_are_refused(place: Path) -> None:
     content, chosen = Path("x.npz").read_bytes(), random.Random(0)
     command = ("predict", "run", "--file", "x.npz", "--json")
     whole = call(*command)
+    assert whole.code == 0
     for what, changed in damages(content, [chosen.getrandbits(30) for _ in range(2 * BITS)]):
         Path("x.npz").write_bytes(changed)
         check(call(*command), whole, "x.npz", what, place)

@@ -44,6 +44,15 @@ def holds_training(directory: Path) -> bool:
     return any((directory / name).exists() for name in (METRICS, RESULT, STATE))
 
 
+def check_apart(place: Path) -> None:
+    """Refuse a place that is, or lies in, the directory of a run or of a sweep's models."""
+    here = place.resolve()
+    for each in (here, *here.parents):
+        run = holds_training(each) and (each == here or (each / CONFIG).is_file())
+        what = "a run" if run else "the models of a sweep"
+        require(not (run or is_models(each)), f"{each} holds {what}: choose a directory outside it, not {place}.")
+
+
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a temporary file beside the target, flush it to disk, then rename it over the target."""
     with named(path):

@@ -234,6 +234,9 @@ def test_a_kept_model_named_beside_its_run_goes_with_it(store: Path, capsys: pyt
     kept = Path("runs/begun/steps/10")
     kept.mkdir(parents=True)
     shutil.copy("runs/begun/config.json", kept)
+    for wrong in ("runs/begun/typo", "runs/begun/config.json", "runs/begun/steps"):
+        assert main(["runs", "rm", "runs/begun", wrong, "--yes"]) == 2
+    capsys.readouterr()
     assert main(["runs", "rm", "runs/begun", str(kept), "--yes"]) == 0
     assert capsys.readouterr().out == "deleted: runs/begun\n"
     assert not Path("runs/begun").exists()
@@ -387,12 +390,18 @@ def test_curves_of_a_large_q_are_of_near_answers(capsys: pytest.CaptureFixture[s
     assert "Held-out answers within 0.005·q" in shown
     assert re.search(r"tau_0\.005 +│ 90\.0 %", shown)
     assert main(["runs", "compare", "--where", "n=4", "--json"]) == 0
-    assert {point[1] for run in json.loads(capsys.readouterr().out) for point in run["curve"]} == {0.9, 0.8, 0.3}
+    told = json.loads(capsys.readouterr().out)
+    assert {point[1] for run in told for point in run["curve"]} == {0.9, 0.8, 0.3}
+    assert {run["curve_of"] for run in told} == {"near"}
+    assert main(["runs", "show", name, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["curve_of"] == "near"
     Results(Path("runs/old.jsonl")).append(
         [made_up.row(tiny(q=974269, method="naive", seed=7))]
     )  # stored before there was `near`
     assert main(["runs", "compare", "--where", "n=4"]) == 0
     assert "Held-out match accuracy" in capsys.readouterr().out
+    assert main(["runs", "compare", "--where", "n=4", "--json"]) == 0
+    assert {run["curve_of"] for run in json.loads(capsys.readouterr().out)} == {"accuracy"}
 
 
 def test_runs_of_their_own_data_are_told_apart_by_its_name(tmp_path: Path) -> None:

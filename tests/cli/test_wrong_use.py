@@ -150,7 +150,7 @@ WRONG: list[tuple[list[str], str]] = [
     (["retrain"], 'Unknown command "retrain"'),
     # eval, predict
     (["eval"], "--run requires an argument"),
-    (["eval", "none"], "there is no such directory. A sweep keeps models with --keep-models alone"),
+    (["eval", "none"], "there is no such directory. A sweep given --keep-models has its models in"),
     (["eval", "empty"], "empty is not a run: it has no config.json"),
     (["eval", "foreign"], "has format 7"),
     (["eval", "damaged"], "model.safetensors is damaged"),

@@ -214,7 +214,7 @@ def test_a_model_that_a_sweep_keeps_is_not_written_over(tmp_path: Path) -> None:
     assert cell.model is not None
     own, models = cell.config.hash, models_of(place)
     for kept in (models / own, models / own / "steps" / "6", models, tmp_path / "x" / ".." / models.name / "new"):
-        with pytest.raises(UserError, match="among the models that a sweep has kept"):
+        with pytest.raises(UserError, match="holds the models of a sweep: choose a directory outside it"):
             cell.model.save_pretrained(kept)
     for free in (tmp_path / "fine.models" / "mine", tmp_path / ".models" / "mine", models / ".." / "mine"):
         cell.model.save_pretrained(free)
@@ -312,6 +312,7 @@ def test_of_several_methods_k_and_r_are_of_aux_alone() -> None:
     ("given", "said"),
     [
         ({"k": [3, 1]}, r"(in the cell --k 1)"),
+        ({"k": [3, 4], "batch": 0}, "--batch is 0, but must be 1 or more."),
         ({"keep_every": 5}, "needs results"),
         ({"members": 0}, "whole number of models"),
         ({"members": 2.0}, "whole number of models"),
@@ -326,6 +327,7 @@ def test_what_makes_no_sense_is_a_sentence(given: dict[str, Any], said: str) -> 
     with pytest.raises(UserError) as refused:
         auxmod.sweep(**AXES | given)
     assert said in str(refused.value)
+    assert ("in the cell" in said) == ("in the cell" in str(refused.value))
 
 
 @pytest.mark.parametrize("runs", [[], ["aux"], tiny(), [tiny(), {"k": 3}]])

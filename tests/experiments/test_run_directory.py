@@ -31,6 +31,11 @@ def test_an_existing_place_is_never_touched(tmp_path: Path) -> None:
             Run.create(place, tiny(seed=1))
     with pytest.raises(UserError, match="cannot be written"):
         Run.create(tmp_path / "file" / "run", tiny())
+    (tmp_path / "run" / "metrics.jsonl").touch()
+    (tmp_path / "a.jsonl").touch()
+    for place in (tmp_path / "run" / "steps" / "9", tmp_path / "a.jsonl.models" / "x"):
+        with pytest.raises(UserError, match="choose a directory outside it"):
+            Run.create(place, tiny(seed=1))
     assert (tmp_path / "run" / "config.json").read_bytes() == before
     assert (tmp_path / "file").read_text() == "mine"
 

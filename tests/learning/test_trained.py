@@ -107,19 +107,27 @@ def test_a_model_is_not_saved_over_a_run(model: auxmod.TrainedModel, tmp_path: P
     model.save_pretrained(tmp_path)
     (tmp_path / file).write_bytes(b"")
     (tmp_path / "model.safetensors").write_bytes(b"the run's own")
-    with pytest.raises(UserError, match="holds a run, whose model this would overwrite"):
+    with pytest.raises(UserError, match="holds a run: choose a directory outside it"):
         model.save_pretrained(tmp_path)
     assert (tmp_path / "model.safetensors").read_bytes() == b"the run's own"
+    with pytest.raises(UserError, match="holds a run: choose a directory outside it"):
+        model.save_pretrained(tmp_path / "steps" / "10")
+    assert not (tmp_path / "steps").exists()
 
 
 def test_a_model_is_not_saved_over_what_is_not_ours(model: auxmod.TrainedModel, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"mine": 1}')
     (tmp_path / "file").write_text("mine")
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "model.safetensors").write_text("mine")
+    with pytest.raises(UserError, match=r"has no config.json beside it. It is not overwritten"):
+        model.save_pretrained(tmp_path / "theirs")
+    assert (tmp_path / "theirs" / "model.safetensors").read_text() == "mine"
     with pytest.raises(UserError, match=r"config.json: .* It is not overwritten: choose another directory"):
         model.save_pretrained(tmp_path)
     with pytest.raises(UserError, match=r"file cannot be written .*: choose another directory"):
         model.save_pretrained(tmp_path / "file")
-    kept = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    kept = {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()}
     assert kept == {"config.json": '{"mine": 1}', "file": "mine"}
 
 
@@ -250,7 +258,12 @@ def test_a_model_can_be_mapped_and_exported(model: auxmod.TrainedModel) -> None:
 
 
 def test_tolerances_may_be_an_array(model: auxmod.TrainedModel) -> None:
-    assert list(model.evaluate(50, taus=np.array([0.05, 0.25]))["tau"]) == ["0.05", "0.25"]
+    for kind in (np.float64, np.float32):
+        assert list(model.evaluate(50, taus=np.array([0.05, 0.25], kind))["tau"]) == ["0.05", "0.25"]
+
+
+def test_the_number_of_samples_may_be_of_any_whole_type(model: auxmod.TrainedModel) -> None:
+    assert model.evaluate(np.uint8(200))["samples"] == 200
 
 
 def test_points_at_infinity_are_no_answers(model: auxmod.TrainedModel) -> None:
@@ -267,6 +280,7 @@ def test_points_at_infinity_are_no_answers(model: auxmod.TrainedModel) -> None:
         ({"samples": 10.0}, "--samples is 10.0, but must be a whole number"),
         ({"samples": "10"}, "--samples is '10'"),
         ({"samples": 10, "taus": 0.1}, "--tau is 0.1, but must be a list of tolerances."),
+        ({"samples": 10, "taus": np.array(0.1)}, r"--tau is array\(0.1\), but must be a list of tolerances."),
         ({"samples": 10, "taus": ["a"]}, r"--tau is \['a'\], but must be a list of tolerances."),
         ({"samples": 10, "asks": "3"}, "--asks is '3', but a question is asked once"),
         ({"samples": 10, "asks": None}, "--asks is None"),

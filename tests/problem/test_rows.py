@@ -57,7 +57,9 @@ def test_the_smallest_and_the_largest_number_are_taken() -> None:
         ([True, False, True], "whole numbers"),
         (None, "whole numbers"),
         (np.ma.array([1, 2, 3], mask=[0, 0, 1]), "Some of the inputs are masked"),
-        (torch.ones(3, dtype=torch.bfloat16), "whole numbers"),
+        ([np.ma.array([1, 2, 3], mask=[0, 0, 1])], "Some of the inputs are masked"),
+        (torch.ones(3, dtype=torch.bfloat16), "cannot be read .*BFloat16.*: give whole numbers"),
+        (torch.ones(3, device="meta"), "cannot be read .*meta.*: give whole numbers"),
     ],
 )
 def test_anything_else_is_refused_in_words(x: Any, words: str) -> None:
@@ -83,6 +85,7 @@ def test_files_that_are_wrong_say_how(tmp_path: Path) -> None:
         "in 1 of its rows": save(tmp_path / "b.npz", x=x, y=[6, 8]),
         "one number a row of x, 2 in all, but has shape (1,)": save(tmp_path / "c.npz", x=x, y=[6]),
         "2 in all, but has shape (2, 1)": save(tmp_path / "f.npz", x=x, y=[[6], [7]]),
+        "y must be numbers, but is of type <U1": save(tmp_path / "g.npz", x=x, y=["6", "7"]),
         "found 12": save(tmp_path / "d.npz", x=[[1, 2, 12]]),
         "Object arrays": save(tmp_path / "e.npz", x=np.array([{"a": 1}], dtype=object)),
         "There is no file": tmp_path / "none.npz",

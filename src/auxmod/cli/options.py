@@ -146,9 +146,10 @@ Track = Annotated[
     Parameter(help="Send curves and figures to a tracker as well.", group=RUN, env_var="AUXMOD_TRACK"),
 ]
 CheckpointEvery = Annotated[int, WHOLE, Parameter(help="Steps between checkpoints.", group=RUN)]
-Members = Annotated[
-    int | None, WHOLE, Parameter(help="Train at most so many models together. [default: as fit, up to 64]", group=RUN)
-]
+_MEMBERS = (
+    "Train at most so many models together; those already saved together stay together. [default: as fit, up to 64]"
+)
+Members = Annotated[int | None, WHOLE, Parameter(help=_MEMBERS, group=RUN)]
 RetryFailed = Annotated[bool, SWITCH, Parameter(help="Try cells again that have failed before.", group=RUN)]
 Quiet = Annotated[bool, SWITCH, Parameter(help="No progress.", group=RUN)]
 

@@ -67,10 +67,11 @@ def show(name: str, /, *, store: Store = STORE, json: Json = False) -> None:
         Its directory, or the beginning of its hash.
     """
     entry = catalogue.lookup(store, name)
-    near = _large([entry], all)
-    curve = entry.curve(near) or entry.curve()
+    near = _large([entry], all) and bool(entry.curve(near=True))
+    curve = entry.curve(near)
     if json:
-        return print_json({**entry.row, "name": entry.name, "state": entry.state, "curve": curve})
+        told = {"name": entry.name, "state": entry.state, "curve_of": _OF[near], "curve": curve}
+        return print_json({**entry.row, **told})
     out = console()
     out.print(mapping(f"{entry.name}: {entry.state}", entry.settings))
     figures = {n: _figure(n, entry.summary[n]) for n in catalogue.FIGURES if entry.summary[n] is not None}
@@ -81,8 +82,8 @@ def show(name: str, /, *, store: Store = STORE, json: Json = False) -> None:
     if entry.row.get("provenance"):
         out.print(mapping("Made with", entry.row["provenance"]))
     if curve:
-        out.print(_held_out(near and bool(entry.curve(near))))
-        out.print(line_chart({"held-out accuracy": curve}))
+        out.print(_held_out(near))
+        out.print(line_chart({entry.settings["method"]: curve}))
 
 
 @app.command
@@ -100,7 +101,8 @@ def rm(
         Their directories.
     """
     named = {Path(os.path.abspath(path)): path for path in runs}
-    chosen = [_removable(path) for place, path in named.items() if named.keys().isdisjoint(place.parents)]
+    found = {place: _removable(path) for place, path in named.items()}
+    chosen = [run for place, run in found.items() if found.keys().isdisjoint(place.parents)]
     if not yes:
         many = f"{len(chosen)} run{'s' * (len(chosen) > 1)}"
         require(sys.stdin.isatty(), f"This deletes {many} for good: add --yes to do so.")
@@ -171,7 +173,8 @@ def compare(
         _draw(curves, out, force, _held_out(near))
     if json:
         labelled = zip(curves.items(), drawn, strict=True)
-        return print_json([_plain(entry) | {"label": label, "curve": curve} for (label, curve), entry in labelled])
+        told = {"curve_of": _OF[near]}
+        return print_json([_plain(e) | {"label": label} | told | {"curve": curve} for (label, curve), e in labelled])
     page = console()
     if len(curves) > len(COLOURS):
         page.print(f"The first {len(COLOURS)} of {len(curves)}; --out draws them all.")
@@ -189,6 +192,10 @@ def _apart(entries: Sequence[Entry]) -> list[str]:
     names = dict.fromkeys(name for group in groups.values() for name in catalogue.differing(group))
     more = [name for name in names if name not in COLUMNS]
     return more if len(more) <= catalogue.MANY else []
+
+
+_OF = {False: "accuracy", True: "near"}
+"""What a curve's second numbers are, as its points in a run's files name it."""
 
 
 def _held_out(near: bool) -> str:

@@ -44,7 +44,10 @@ PACKED = 40
 """The most ensembles that --dry-run lists one by one."""
 DEFAULT_RESULTS = Path("runs/sweep.jsonl")
 _KEEP_MODELS = "Keep each cell's model, in the directory <results>.models, under the run's hash."
-_KEEP_EVERY = "Keep it each so many steps too (at the next point of the curve), in steps/<step> below that."
+_KEEP_EVERY = (
+    "Keep it each so many steps too (at the next point of the curve), in steps/<step> below that. Cells that are done "
+    "stay as they are."
+)
 ResultsFile = Annotated[Path, Parameter(help="Where the results go, one JSON line a cell.", group=RUN)]
 Cluster = Annotated[
     str | None,

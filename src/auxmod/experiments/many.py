@@ -68,8 +68,9 @@ def sweep(
     With ``results``, a file, each cell becomes a line of it, and its model is kept in the directory `<results>.models`
     under the run's hash. Cells that have both already are not trained again, nor are failed ones; with
     ``retry_failed`` each of these is tried once more. If the call is stopped, the same call goes on from the last save.
-    Every ``keep_every`` steps the models are also kept, in `steps/<step>` below that. At most ``members`` train
-    together. ``tell`` is called with each event.
+    Every ``keep_every`` steps the models are also kept, in `steps/<step>` below that; cells that are done stay as they
+    are. At most ``members`` train together, except those that a stopped call saved together. ``tell`` is called with
+    each event.
     """
     check_options(keep_every, tell, results=results)
     able = members is None or (is_int(members) and members >= 1)

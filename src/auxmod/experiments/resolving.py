@@ -45,8 +45,18 @@ def resolved_all(cells: Sequence[Mapping[str, Any]], preset: str | None) -> list
         except UserError as error:
             differing = [name for name, value in cell.items() if any(each.get(name) != value for each in cells)]
             where = " ".join(f"{flag(name)} {cell[name]}" for name in differing)
-            raise UserError(f"{error} (in the cell {where})" if where else str(error)) from None
+            general = all(_refusal(each, preset) == str(error) for each in cells)
+            raise UserError(str(error) if general else f"{error} (in the cell {where})") from None
     return configs
+
+
+def _refusal(settings: Mapping[str, Any], preset: str | None) -> str | None:
+    """Why settings describe no run; None if they describe one."""
+    try:
+        resolved(settings, preset)
+    except UserError as error:
+        return str(error)
+    return None
 
 
 def with_digest(config: RunConfig) -> RunConfig:

@@ -39,6 +39,7 @@ from auxmod.files import (
     STATE,
     STEPS,
     append_line,
+    check_apart,
     read_json,
     read_lines,
     sealed,
@@ -67,6 +68,7 @@ class Run:
             not path.exists(),
             f"{path} exists already: choose another --out, or add --resume to go on with the run in it.",
         )
+        check_apart(path)
         begun = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             with user_named(path):

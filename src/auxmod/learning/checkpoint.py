@@ -64,7 +64,11 @@ def save_models(ensemble: Ensemble, dead: Sequence[int | None], place: Callable[
 
 
 def check_own(directory: Path) -> None:
-    """Refuse a directory whose `config.json` is not a run's: it may belong to another program."""
+    """Refuse a directory whose `config.json` is not a run's, or is missing beside a model: both may be another's."""
+    alone = (directory / MODEL).exists() and not (directory / CONFIG).exists()
+    require(
+        not alone, f"{directory / MODEL} has no {CONFIG} beside it. It is not overwritten: choose another directory."
+    )
     if (directory / CONFIG).exists():
         try:
             RunConfig.read(directory / CONFIG)
@@ -74,7 +78,7 @@ def check_own(directory: Path) -> None:
 
 def load_model(directory: Path, device: torch.device) -> tuple[Encoder, RunConfig]:
     """Read a run and its model, an encoder of one member in eval mode; a missing or damaged file is a UserError."""
-    apart = "A sweep keeps models with --keep-models alone, and grid and search none: auxmod train makes a run of one."
+    apart = "A sweep given --keep-models has its models in <results>.models/<hash>; grid and search keep none."
     require(directory.is_dir(), f"{directory} is not a run: there is no such directory. {apart}")
     require((directory / CONFIG).is_file(), f"{directory} is not a run: it has no {CONFIG}.")
     config = RunConfig.read(directory / CONFIG)

@@ -42,7 +42,9 @@ def evaluate(
     require(is_int(samples) and samples >= 1, f"--samples is {samples!r}, but must be a whole number, 1 or more.")
     for name, value, known in (("distribution", distribution, get_args(Distribution)), ("fill", fill, get_args(Fill))):
         require(value in known, f"--{name} is {value!r}; choose one of {', '.join(known)}.")
-    tolerances = [number(tau) for tau in taus] if isinstance(taus, Iterable) else [None]
+    samples = int(samples)  # numpy's small integers overflow
+    several = isinstance(taus, Iterable) and getattr(taus, "ndim", 1) == 1
+    tolerances = [number(tau) for tau in taus] if several else [None]
     require(None not in tolerances, f"--tau is {taus!r}, but must be a list of tolerances.")
     known = tuple(tau for tau in tolerances if tau is not None)
     wide = [tau for tau in known if not 0 < tau <= 0.5]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from auxmod.config import TAUS, Distribution, Fill, RunConfig
 from auxmod.errors import require
-from auxmod.files import holds_training, is_models, user_named
+from auxmod.files import check_apart, user_named
 from auxmod.learning.activations import Hook, activations
 from auxmod.learning.checkpoint import check_own, load_model, save_model
 from auxmod.learning.evaluation import averaged, chunks, evaluate, rows_at_once
@@ -153,13 +153,10 @@ class TrainedModel(nn.Module):
     def save_pretrained(self, directory: str | Path) -> None:
         """Write `config.json` and `model.safetensors`, which :func:`auxmod.load` reads.
 
-        It refuses the directory of a run or of a sweep's models, and one whose `config.json` is not a run's.
+        It refuses a place in the directory of a run or of a sweep's models, and files that are not of such a model.
         """
         place = Path(directory)
-        kept = any(map(is_models, (place.resolve(), *place.resolve().parents)))
-        require(not kept, f"{place} is among the models that a sweep has kept: choose another directory.")
-        sentence = f"{place} holds a run, whose model this would overwrite: choose another directory."
-        require(not holds_training(place), sentence)
+        check_apart(place)
         check_own(place)
         with user_named(place, "directory"):
             place.mkdir(parents=True, exist_ok=True)

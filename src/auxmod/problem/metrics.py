@@ -73,8 +73,8 @@ class Tally:
                 {
                     "match": int(self.match[e]) / count,
                     "chance": chance(q, None, angles),
-                    "tau": {str(float(t)): share for t, share in zip(self.taus, within, strict=True)},
-                    "tau_chance": {str(float(t)): chance(q, t, angles) for t in self.taus},
+                    "tau": {f"{t:.7g}": share for t, share in zip(self.taus, within, strict=True)},
+                    "tau_chance": {f"{t:.7g}": chance(q, t, angles) for t in self.taus},
                     "samples": count,
                     "by_wraps": _buckets(self.wraps[e]),
                     "by_zeros": _buckets(self.zeros[e]),

@@ -20,12 +20,15 @@ Rows = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def check_rows(x: Any, problem: Problem) -> Rows:
-    """Check given inputs, in any form numpy understands, and return them as int64 (B, N)."""
-    require(not np.ma.is_masked(x), "Some of the inputs are masked: give whole numbers in their place.")
+    """Check given inputs, in any form numpy understands or a tensor on any device, and return them as int64 (B, N)."""
+    masked = np.ma.is_masked(x) or (isinstance(x, list | tuple) and any(map(np.ma.is_masked, x)))
+    require(not masked, "Some of the inputs are masked: give whole numbers in their place.")
     try:
-        rows = np.atleast_2d(np.asarray(x))
-    except (ValueError, TypeError, RuntimeError):  # RuntimeError: torch, for tensors numpy cannot hold
+        rows = np.atleast_2d(np.asarray(x.detach().cpu() if hasattr(x, "detach") else x))
+    except ValueError:
         rows = np.asarray(None)
+    except (TypeError, RuntimeError) as error:  # a tensor that numpy cannot hold
+        raise UserError(f"The inputs cannot be read ({str(error).rstrip('.')}): give whole numbers.") from None
     if not (rows.dtype.kind == "O" and all(map(is_int, rows.flat))):  # these may exceed 64 bits
         require(
             rows.dtype.kind in "iu" or (rows.dtype.kind == "f" and bool(np.all(rows == np.floor(rows)))),
@@ -83,6 +86,7 @@ def read_npz(path: Path, problem: Problem) -> Rows:
         y, given = rows.sum(1) % problem.q, arrays["y"]
         shapes = f"{path}: y must have one number a row of x, {len(y):,} in all, but has shape {given.shape}."
         require(y.shape == given.shape, shapes)
+        require(given.dtype.kind in "iuf", f"{path}: y must be numbers, but is of type {given.dtype}.")
         wrong = int(np.sum(y != given))
         require(wrong == 0, f"{path}: y is not the sum of x mod {problem.q} in {wrong:,} of its rows.")
     return rows

@@ -45,10 +45,10 @@ def holds_training(directory: Path) -> bool:
 
 
 def check_apart(place: Path) -> None:
-    """Refuse a place that is, or lies in, the directory of a run or of a sweep's models."""
+    """Refuse a place that is a run's directory, or lies among the models that a run or a sweep keeps."""
     here = place.resolve()
     for each in (here, *here.parents):
-        run = holds_training(each) and (each == here or (each / CONFIG).is_file())
+        run = holds_training(each) and (each == here or here.is_relative_to(each / STEPS))
         what = "a run" if run else "the models of a sweep"
         require(not (run or is_models(each)), f"{each} holds {what}: choose a directory outside it, not {place}.")
 

@@ -52,7 +52,7 @@ def test_it_searches_shows_draws_and_is_done_when_asked_again(
     assert found["storage"] == "sqlite:///runs/search.db"
     again = flags("--epochs", "1", *choice[1].split())  # with every digit printed
     assert main(["train", *again, "--out", "again", "--quiet"]) == 0
-    assert Run(Path("again")).config.hash == found["best"]["hash"]
+    assert Run.open("again").config.hash == found["best"]["hash"]
     assert set(found["importances"]) == {"k", "r"}
     assert [trial["validation"] for trial in found["trials"]] == sorted((r["validation"] for r in rows), reverse=True)
 

@@ -162,6 +162,19 @@ def test_dropout_is_a_function_of_member_step_and_site() -> None:
     assert not torch.equal(base, mask([1, 2], 5, 4))
 
 
+@pytest.mark.parametrize(("norm", "pooling"), list(product(["pre", "post"], ["cls", "first"])))
+def test_what_dropout_drops_does_not_depend_on_what_is_read_out(norm: str, pooling: str) -> None:
+    """A mask is a function of the place in the whole: also where the first position alone is read out."""
+    encoder = make(2, norm=norm, pooling=pooling)
+    h = encoder.embedded(inputs(encoder))
+    E, B, n, D = h.shape
+    own, dropout = h.reshape(E, B * n, D), Dropout(0.5, torch.tensor([1, 2]), torch.tensor(3))
+    whole = own
+    for layer, block in enumerate(encoder.blocks):
+        whole = block(whole, n, torch.float64, dropout, 4 * layer)
+    assert torch.equal(encoder.trunk(own, n, torch.float64, dropout), whole[:, ::n])
+
+
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
 def test_a_compiler_makes_no_index_of_a_dropout_s_draws() -> None:
     """Triton has no room for an index with the generator's constants: such a step was refused, and ran eagerly."""

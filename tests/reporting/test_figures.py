@@ -63,7 +63,11 @@ def test_the_grid_is_eighteen_panels_on_one_scale(drawn) -> None:
 def test_the_heatmap_has_its_figures_its_hatching_and_the_box_of_rho(stored, drawn) -> None:
     axes = drawn["redbox"].axes[0]
     grid = axes.images[0].get_array()
-    run = next(want.run for want in recipes.redbox("paper") if (want.run.method.k, want.run.method.r) == (6, 0.3))
+    run = next(
+        want.run
+        for want in recipes.RECIPES["redbox"]("paper", ())
+        if (want.run.method.k, want.run.method.r) == (6, 0.3)
+    )
     found = results.collect(stored, run)
     assert found is not None
     assert grid[2, 4] == pytest.approx(found.mean)

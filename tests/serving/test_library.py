@@ -40,7 +40,7 @@ def test_a_run_is_going_while_it_writes_then_unfinished_then_done(store: Path) -
     os.utime(store / "one" / "metrics.jsonl", (1, 1))
     second = library.news(first["version"], {})
     assert names(second) == {"one": "unfinished"}
-    Run(store / "one").finish(row(tiny())["scores"])
+    Run.open(store / "one").finish(row(tiny())["scores"])
     third = library.news(second["version"], {})
     assert names(third) == {"one": "done"}
     assert third["rows"][0]["match"] == pytest.approx(row(tiny())["scores"]["match"])
@@ -50,9 +50,9 @@ def test_a_curve_comes_in_pieces_and_anew_where_it_was_cut(store: Path) -> None:
     library = Library(store)
     (id,) = library.items
     assert library.news(0, {id: 4})["curves"] == {}
-    Run(store / "one").log({"step": 5, "loss": None})
+    Run.open(store / "one").log({"step": 5, "loss": None})
     assert library.news(0, {id: 4})["curves"] == {id: {"from": 4, "points": [(5, None, None)]}}
-    Run(store / "one").rewind(2)
+    Run.open(store / "one").rewind(2)
     assert [p[0] for p in library.news(0, {id: 5})["curves"][id]["points"]] == [1, 2]
     assert library.news(0, {"unknown": 0})["curves"] == {}
 
@@ -69,7 +69,7 @@ def test_what_is_deleted_is_gone_and_what_is_unchanged_is_not_read_again(
     shutil.rmtree(store / "two")
     news = library.news(version, {})
     assert (len(news["gone"]), news["rows"], read) == (1, [], [])
-    Run(store / "one").log({"step": 5, "loss": 0.1})
+    Run.open(store / "one").log({"step": 5, "loss": 0.1})
     assert names(library.news(version, {})) == {"one": "going"}
     assert read == [store / "one"]
 

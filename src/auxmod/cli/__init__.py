@@ -14,7 +14,7 @@ from cyclopts import App, CycloptsError, Group, Parameter
 
 from auxmod import __version__
 from auxmod.cli import bench, demo, evaluate, grid, report, reproduce, runs, search, serve, shown, sweep, theory, train
-from auxmod.cli.display import console
+from auxmod.cli.display import console, say
 from auxmod.cli.options import unread
 from auxmod.errors import UserError, first_line
 
@@ -68,8 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tokens = sys.argv[1:] if arguments is None else list(arguments)
     try:
         for name in unread(os.environ):
-            told = f"{name} is in the environment, and no command reads it: is it a setting, mistyped?"
-            console(stderr=True).print(told, markup=False, soft_wrap=True)
+            say(f"{name} is in the environment, and no command reads it: is it a setting, mistyped?")
         app(tokens, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except (UserError, CycloptsError) as error:
@@ -106,8 +105,7 @@ def _unread() -> int:
 
 
 def _fail(sentence: str, code: int) -> int:
-    out = console(stderr=True)
     if code != 130:
-        out.print("[bold red]Error:[/]", end=" ")
-    out.print(sentence, markup=False, soft_wrap=True)
+        console(stderr=True).print("[bold red]Error:[/]", end=" ")
+    say(sentence)
     return code

@@ -65,6 +65,11 @@ def console(stderr: bool = False) -> Console:
     return out if out.is_terminal else _Console(stderr=stderr, highlight=False, width=PIPED)
 
 
+def say(sentence: str) -> None:
+    """Say something beside the results, on stderr, exactly as it is."""
+    console(stderr=True).print(sentence, markup=False, soft_wrap=True)
+
+
 def verbatim(value: object) -> str:
     """Escape text from a file, so that neither rich tags nor terminal control sequences in it take effect."""
     return escape(_printable(value))
@@ -79,8 +84,10 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def percent(share: float) -> str:
-    """0.98765 → 98.8 %; a small share keeps one digit, rather than round to 0.0 %."""
+def percent(share: float | None) -> str:
+    """0.98765 → 98.8 %; a small share keeps one digit, rather than round to 0.0 %; None, not known, is –."""
+    if share is None:
+        return "–"
     return f"{100 * share:.1f} %" if share == 0 or share >= 0.0005 else f"{100 * share:.1g} %"
 
 

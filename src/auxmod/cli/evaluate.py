@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from auxmod.checked import flag
-from auxmod.cli.display import console, percent, print_json, table, titled
+from auxmod.cli.display import console, percent, print_json, say, table, titled
 from auxmod.cli.options import RUN, WHOLE, ConfigFile, Device, Force, Json, Preset, RunFlags, given_settings, numbers
 from auxmod.cli.train import say_seen, scores_table
 from auxmod.config import TAUS, Distribution, Fill, Problem, RunConfig, check_asks
@@ -85,8 +85,7 @@ def _own_rows(file: Path, run: Path, config: RunConfig) -> Any:
 
     rows = _rows(file, config.problem)
     if digest(rows) == config.training.data_sha256:
-        told = f"{file} is what {run} was trained on: these figures do not tell what it has learned."
-        console(stderr=True).print(told, markup=False, soft_wrap=True)
+        say(f"{file} is what {run} was trained on: these figures do not tell what it has learned.")
     return rows
 
 
@@ -136,9 +135,8 @@ def predict(
 def _say_unfinished(run: Path) -> None:
     from auxmod.experiments.run_directory import Run
 
-    if (run / STATE).exists() and Run(run).result is None:
-        told = f"{run} did not come to its end: this is its last checkpoint."
-        console(stderr=True).print(told, markup=False, soft_wrap=True)
+    if (run / STATE).exists() and Run.open(run).result is None:
+        say(f"{run} did not come to its end: this is its last checkpoint.")
 
 
 def _whole(words: list[str]) -> list[int]:

@@ -6,19 +6,16 @@ flag > environment (`AUXMOD_…`) > `--config` file > `--preset` > default.
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import functools
-import inspect
-import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin, get_type_hints
 
 from cyclopts import Group, Parameter, Token
+from docstring_parser import parse_from_object
 
-from auxmod import config as config_module
 from auxmod.checked import longhand, number
 from auxmod.config import GROUPS
 from auxmod.errors import require
@@ -41,23 +38,10 @@ RUN = _PANELS["run"]
 
 
 @functools.cache
-def _field_docs(name: str) -> dict[str, str]:
-    """The docstring under each field of the configuration's dataclass with this name."""
-    body = next(
-        node.body
-        for node in ast.parse(inspect.getsource(config_module)).body
-        if isinstance(node, ast.ClassDef) and node.name == name
-    )
-    docs = {}
-    for field, after in itertools.pairwise(body):
-        if (
-            isinstance(field, ast.AnnAssign)
-            and isinstance(field.target, ast.Name)
-            and isinstance(after, ast.Expr)
-            and isinstance(after.value, ast.Constant)
-        ):
-            docs[field.target.id] = inspect.cleandoc(str(after.value.value)).replace("\n", " ")
-    return docs
+def _field_docs(group: str) -> dict[str, str]:
+    """The docstring under each field of a group of settings."""
+    fields = parse_from_object(GROUPS[group]).params
+    return {field.arg_name: " ".join((field.description or "").split()) for field in fields}
 
 
 def whole(_: Any, tokens: Sequence[Token]) -> int:
@@ -75,7 +59,7 @@ WHOLE = Parameter(converter=whole)
 def _settings() -> Iterator[tuple[str, Any, str, str, str]]:
     """Every setting: its name, type, panel, help, and default as the help shows it."""
     for group, kind in GROUPS.items():
-        docs, hints = _field_docs(kind.__name__), get_type_hints(kind)
+        docs, hints = _field_docs(group), get_type_hints(kind)
         for field in dataclasses.fields(kind):
             if field.name in HIDDEN:
                 continue

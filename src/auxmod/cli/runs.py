@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from auxmod.checked import shown
-from auxmod.cli.display import COLOURS, console, line_chart, mapping, percent, print_json, table, titled, verbatim
+from auxmod.cli.display import COLOURS, console, line_chart, mapping, percent, print_json, say, table, titled, verbatim
 from auxmod.cli.options import SWITCH, Force, Json
 from auxmod.errors import UserError, require
 from auxmod.experiments import catalogue, claims
@@ -126,7 +126,6 @@ def _removable(path: Path) -> Run:
     path = path if path.name not in ("", "..") else path.resolve()  # rmdir refuses `.` and `..`
     run = Run.open(path)
     require(not path.is_symlink(), f"{path} is a link: name the run's own directory.")
-    _ = run.config  # refuses a configuration that is not ours
     other = [each.name for each in sorted(path.iterdir()) if not _is_of_a_run(each)]
     require(not other, f"{path} holds more than a run ({', '.join(other[:3])}): move that away first.")
     return run
@@ -223,7 +222,7 @@ def _draw(curves: dict[str, list[tuple[float, float]]], out: Path, force: bool, 
 def _chosen(store: Path, where: str | None, sort: str | None, reverse: bool) -> list[Entry]:
     entries, notes = catalogue.find(store)
     for note in notes:
-        console(stderr=True).print(f"Left out: {note}", markup=False, soft_wrap=True)
+        say(f"Left out: {note}")
     return catalogue.select(catalogue.arrange(entries, sort, reverse), where)
 
 
@@ -236,8 +235,7 @@ def _say_stopped(store: Path) -> None:
                 book.refresh()
                 for cells, step in claims.stopped(path, book.scored | book.failures.keys()):
                     saved = f"{path}: {cells} more, saved at step {step:,}"
-                    told = f"{saved}: the command that began them goes on from there."
-                    console(stderr=True).print(told, markup=False, soft_wrap=True)
+                    say(f"{saved}: the command that began them goes on from there.")
 
 
 def _plain(entry: Entry) -> dict[str, Any]:

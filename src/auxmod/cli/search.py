@@ -127,7 +127,7 @@ def _show(found: Mapping[str, Any]) -> None:
         (
             str(trial["number"]),
             percent(trial["validation"]),
-            _share(trial["near" if near else "match"]),
+            percent(trial["near" if near else "match"]),
             *(_value(trial["params"].get(name)) for name in names),
         )
         for trial in whole[:SHOWN]
@@ -142,11 +142,6 @@ def _show(found: Mapping[str, Any]) -> None:
     if found["best"]:
         words = " ".join(_said(name, as_setting(name, value)) for name, value in found["best"]["params"].items())
         out.print(f"The choice: {words}", markup=False, soft_wrap=True)
-
-
-def _share(share: float | None) -> str:
-    """A share in percent, or – for None: trials of earlier versions may lack it."""
-    return "–" if share is None else percent(share)
 
 
 def _said(name: str, value: Any) -> str:

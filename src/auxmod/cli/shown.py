@@ -142,8 +142,7 @@ def table(
         several = ",".join(map(amount, RECIPES[item].shown)) if item in RECIPES else ""  # run only if named
         asked = {"preset": preset, "samples": samples or several or None, **vars(only or Only()), "results": results}
         said = "".join(f" --{name} {shlex.quote(str(value))}" for name, value in asked.items() if value is not None)
-        told = f"None of these has been run: auxmod reproduce {item}{said} does it."
-        display.console(stderr=True).print(told, markup=False, soft_wrap=True)
+        display.say(f"None of these has been run: auxmod reproduce {item}{said} does it.")
 
 
 def figure(

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from auxmod.cli.display import console, mapping, print_json, table
+from auxmod.cli.display import console, mapping, print_json, say, table
 from auxmod.cli.options import (
     RUN,
     SWITCH,
@@ -100,7 +100,7 @@ class Common:
         tracked = tracker(track, self.results.parent) if track else None
         keep = keep or Keeping()
         if told := Models(self.results, keep.every).without_steps(configs):
-            console(stderr=True).print(told, markup=False, soft_wrap=True)
+            say(told)
         if left := self.left(configs, keep):
             say_seen(left)
             from auxmod.experiments.ensembles import Ended

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from auxmod.cli.display import Bars, console, mapping, percent, print_json, table, titled
+from auxmod.cli.display import Bars, console, mapping, percent, print_json, say, table, titled
 from auxmod.cli.options import (
     RUN,
     SWITCH,
@@ -95,8 +95,7 @@ def say_seen(configs: Iterable[RunConfig]) -> None:
     if most is not None and (share := seen_by(most) or 0.0) >= SEEN:
         problem, samples = most.problem, most.training.samples
         inputs = f"there are {problem.q**problem.n:,} inputs of {problem.n} numbers mod {problem.q}"
-        sentence = f"About {percent(share)} of the test inputs are trained on: {inputs}, and {samples:,} are drawn."
-        console(stderr=True).print(sentence, markup=False, soft_wrap=True)
+        say(f"About {percent(share)} of the test inputs are trained on: {inputs}, and {samples:,} are drawn.")
 
 
 def default_path(config: RunConfig) -> Path:

@@ -53,7 +53,9 @@ def expand_all(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     values = [{name: alternatives(name, given) for name, given in table.items()} for table in tables]
     methods = {method for table in values for method in table.get("method", []) if method}
     apart = "aux" in methods and len(methods) > 1
-    _check_count(sum(_count(table, apart) for table in values))
+    count = sum(_count(table, apart) for table in values)
+    many = f"These lists and ranges make {count:,} cells, but a sweep has at most {MOST_CELLS:,}: narrow one of them."
+    require(count <= MOST_CELLS, many)
     return [cell for table in values for cell in _product(table, apart)]
 
 
@@ -115,13 +117,6 @@ def flat(table: Mapping[str, Any], where: str) -> dict[str, Any]:
         known = f"known are {', '.join(GROUPS)}"
         require(not isinstance(value, dict), f"{where}: there is no part [{name}]; {known}.")
     return out
-
-
-def _check_count(count: int) -> None:
-    require(
-        count <= MOST_CELLS,
-        f"These lists and ranges make {count:,} cells, but a sweep has at most {MOST_CELLS:,}: narrow one of them.",
-    )
 
 
 # -- one setting's text ---------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from auxmod.config import RunConfig
@@ -34,17 +35,8 @@ HEATMAP = tuple(dict.fromkeys([*SEARCHED, *itertools.product(KS, RS)]))
 """The (K, r) of the heatmaps, the searched ones first."""
 
 
-def table1a(preset: str, samples: Sequence[int] = (SMALL, LARGE)) -> Iterator[Wanted]:
-    """Match accuracy, token embedding."""
-    return _table1(preset, "token", samples)
-
-
-def table1b(preset: str, samples: Sequence[int] = (SMALL, LARGE)) -> Iterator[Wanted]:
-    """Match accuracy, angular embedding."""
-    return _table1(preset, "angular", samples)
-
-
-def _table1(preset: str, embedding: str, samples: Sequence[int]) -> Iterator[Wanted]:
+def table1(preset: str, samples: Sequence[int] = (SMALL, LARGE), *, embedding: str) -> Iterator[Wanted]:
+    """Match accuracy with one embedding."""
     for size, count in itertools.product(SIZES[embedding], samples):
         for variant in ("aux", "sparse", "naive", "expected") if count <= SMALL else ("aux", "sparse"):
             yield wanted(preset, variant, size, embedding, count)
@@ -93,11 +85,6 @@ def grid(
     for (k, r), want in itertools.product(pairs, aux):
         method = dataclasses.replace(want.run.method, moduli=(1, k), weights=(1 - r, r))
         yield want._replace(run=dataclasses.replace(want.run, method=method))
-
-
-def redbox(preset: str, samples: Sequence[int] = (SMALL,)) -> Iterator[Wanted]:
-    """The heatmap of angular N=64, q=433."""
-    return grid(preset, samples, sizes={"angular": [(64, 433)]})
 
 
 CURVE_SIZES = (("token", (8, 31)), ("angular", (32, 97)))
@@ -235,11 +222,11 @@ class Recipe:
 
 
 RECIPES = {
-    "table1a": Recipe(table1a),
-    "table1b": Recipe(table1b),
+    "table1a": Recipe(partial(table1, embedding="token")),
+    "table1b": Recipe(partial(table1, embedding="angular")),
     "configs": Recipe(configs, varied=("norm", "bias", "dropout")),
     "table3": Recipe(table3, seeds=1, shown=(SMALL, LARGE)),
-    "redbox": Recipe(redbox, seeds=1),
+    "redbox": Recipe(partial(grid, sizes={"angular": [(64, 433)]}), seeds=1),
     "grid": Recipe(grid, seeds=1),
     "table2": Recipe(table2),
     "curves": Recipe(curves),

@@ -90,7 +90,7 @@ def with_data(run: Run, data: Any) -> Run:
     named = _named(data, config.problem)
     same = named["data_sha256"] == config.training.data_sha256
     require(same, f"{named['data']} is not the data that {run.path} was made with: its contents are others.")
-    return run.reading(replace(config, training=replace(config.training, **named)))
+    return replace(run, config=replace(config, training=replace(config.training, **named)))
 
 
 def _named(data: Any, problem: Problem) -> dict[str, Any]:

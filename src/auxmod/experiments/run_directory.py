@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import functools
 import os
 import shlex
 import shutil
@@ -60,6 +59,7 @@ class Run:
     """A run directory."""
 
     path: Path
+    config: RunConfig
 
     @classmethod
     def create(cls, path: Path, config: RunConfig) -> Run:
@@ -77,7 +77,7 @@ class Run:
                 begun.rename(path)
         finally:
             shutil.rmtree(begun, ignore_errors=True)
-        return cls(path)
+        return cls(path, config)
 
     @classmethod
     def open(cls, path: str | Path) -> Run:
@@ -85,17 +85,12 @@ class Run:
         path = Path(path)
         require(path.is_dir(), f"{path} is not a run: there is no such directory.")
         require((path / CONFIG).is_file(), f"{path} is not a run: it has no {CONFIG}.")
-        return cls(path)
+        return cls(path, RunConfig.read(path / CONFIG))
 
     def resume_command(self, keep_every: int | None = None) -> str:
         """The command that resumes the run, and goes on keeping models every ``keep_every`` steps if given."""
         kept = f" --keep-every {keep_every}" if keep_every else ""
         return f"auxmod train --resume --out {shlex.quote(str(self.path))}{kept}"
-
-    @functools.cached_property
-    def config(self) -> RunConfig:
-        """The run's configuration."""
-        return RunConfig.read(self.path / CONFIG)
 
     @property
     def result(self) -> dict[str, Any] | None:
@@ -121,12 +116,6 @@ class Run:
         values = read_lines(path, b'{"step":') if path.exists() else []
         lines = ((f"Line {at} of {path}", value) for at, value in enumerate(values, 1))
         return check_curve([check_point(unsealed(value, where), where) for where, value in lines], path)
-
-    def reading(self, config: RunConfig) -> Run:
-        """The same run with another configuration of the same hash, which :meth:`keep` then writes."""
-        made = Run(self.path)
-        made.__dict__["config"] = config
-        return made
 
     def keep(self) -> None:
         """Write the configuration if it differs from the one in the directory."""

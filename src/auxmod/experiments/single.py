@@ -27,7 +27,7 @@ from auxmod.files import RESULT, STATE
 from auxmod.learning.checkpoint import OnTheWay, load_state, save_model, save_state
 from auxmod.learning.engine import Ensemble, Finished, Progress
 from auxmod.learning.memory import check_fits, clean_up
-from auxmod.learning.precision import resolve_device, resolve_precision
+from auxmod.learning.precision import resolve_device
 from auxmod.learning.trained import TrainedModel, load
 
 
@@ -43,7 +43,6 @@ class Interrupted(KeyboardInterrupt):
 
 def create_run(path: Path, config: RunConfig, device: torch.device) -> Run:
     """Make a new run directory, but only if the device has the precision and the memory for the run."""
-    resolve_precision(config.training.precision, device)
     clean_up(device)
     check_fits(config, device)
     return Run.create(path, config)

@@ -54,16 +54,13 @@ class TrainedModel(nn.Module):
 
     def _outputs(self, x: Tensor, dropout: Dropout | None = None) -> Tensor:
         """Unchecked inputs (1, B, N) → outputs (1, B, ·); with dropout if it is given, whatever the mode."""
-        outputs: Tensor = self.encoder(self._features(x), dropout=dropout)
+        outputs: Tensor = self.encoder(self._objective.features(x), dropout=dropout)
         return outputs
 
     @property
     def _objective(self) -> Objective:
         """The objective of its run, on the device of its weights."""
         return Objective.of([self.config], self.encoder.head.weight.device)
-
-    def _features(self, x: Tensor) -> Tensor:
-        return self._objective.features(x)
 
     @torch.no_grad()
     def activations(self, x: Any, hooks: Mapping[str, Hook] | None = None) -> dict[str, Tensor]:
@@ -88,7 +85,7 @@ class TrainedModel(nn.Module):
         """
         rows = torch.from_numpy(check_rows(x, self.config.problem)).to(self.encoder.head.weight.device)
         require(len(rows) >= 1, "There is no row to look at.")
-        seen = activations(self.encoder, self._features(rows[None]), {} if hooks is None else hooks)
+        seen = activations(self.encoder, self._objective.features(rows[None]), {} if hooks is None else hooks)
         return seen | {"values": self._objective.decode(seen["outputs"][None])[0]}
 
     @torch.no_grad()
@@ -153,7 +150,7 @@ class TrainedModel(nn.Module):
     def save_pretrained(self, directory: str | Path) -> None:
         """Write `config.json` and `model.safetensors`, which :func:`auxmod.load` reads.
 
-        It refuses a place in the directory of a run or of a sweep's models, and files that are not of such a model.
+        It refuses a run's directory, the models that a run or a sweep keeps, and files that are not of such a model.
         """
         place = Path(directory)
         check_apart(place)

@@ -14,22 +14,8 @@ from auxmod.reporting.documents.blocks import over_seeds
 from auxmod.reporting.render import markdown_table
 
 
-def headline(place: Path) -> str:
-    """The demo's methods over seeds, and where they were run."""
-    return _item("headline", place)
-
-
-def fewer(place: Path) -> str:
-    """The demo by number of samples at equal steps, and by number of steps at equal samples."""
-    return _item("fewer", place)
-
-
-def harder(place: Path) -> str:
-    """The demo's methods by the length of the sum, and by its modulus."""
-    return _item("harder", place)
-
-
-def _item(item: str, place: Path) -> str:
+def item(item: str, place: Path) -> str:
+    """The demo's methods over seeds in a table of its own, and where they were run."""
     stored = results.read(place)
     made = results.origins(stored, recipes.cells(item))
     return f"{render.markdown(tables.build(item, 'demo', stored))}\n- {made}: `auxmod reproduce {item}`."

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +34,15 @@ def paper_errors(_: Path) -> str:
 
 
 BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
-    ("README.md", "make pages: headline", demo.headline),
+    ("README.md", "make pages: headline", partial(demo.item, "headline")),
     ("README.md", "make pages: speed", speed.speed),
     ("docs/performance.md", "make pages: speed", speed.speed),
     ("docs/performance.md", "make pages: precision", speed.precision),
     ("docs/performance.md", "make pages: the log", speed.log),
     ("docs/paper.md", errata.COMMAND, paper_errors),
     ("docs/results.md", "make pages: verdicts", verdicts.verdicts),
-    ("docs/results.md", "make pages: fewer", demo.fewer),
-    ("docs/results.md", "make pages: harder", demo.harder),
+    ("docs/results.md", "make pages: fewer", partial(demo.item, "fewer")),
+    ("docs/results.md", "make pages: harder", partial(demo.item, "harder")),
     ("docs/results.md", "make pages: table 1", table1.table),
     ("docs/results.md", "make pages: table 1 in short", table1.in_short),
     ("docs/results.md", "make pages: table 1 at 1M", table1.larger),

@@ -113,7 +113,7 @@ def test_a_sweep_whose_cells_come_to_nothing_is_not_measured(monkeypatch: pytest
     def full(*arguments: Any, **options: Any) -> None:
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr("auxmod.experiments.sweep.train_ensemble", full)
+    monkeypatch.setattr("auxmod.experiments.ensembles.train_ensemble", full)
     assert bench.measure_sweep(bench.cases(CPU, (4,), **TINY)[0][0], CPU) is None
 
 

@@ -22,7 +22,7 @@ import torch
 
 from auxmod.cli import main
 from auxmod.errors import UserError
-from auxmod.experiments import cluster, sweep
+from auxmod.experiments import cluster, ensembles
 from auxmod.experiments.cluster import Desk
 from auxmod.experiments.ensembles import Notice, ShortError, Started, train_ensemble
 from auxmod.experiments.results_file import read_results
@@ -268,7 +268,7 @@ def test_what_a_worker_saved_of_an_ensemble_in_halves_is_gone_on_with(
     desk = Desk(ray, Queue(cells, tmp_path / "r.jsonl", torch.device("cpu"), retry_failed=False), shared)
     desk.room = 2**30
     steps = list[int]()
-    monkeypatch.setattr(sweep, "train_ensemble", lambda *a, **o: _noted(steps, train_ensemble(*a, **o)))
+    monkeypatch.setattr(ensembles, "train_ensemble", lambda *a, **o: _noted(steps, train_ensemble(*a, **o)))
     desk.hand_out((str(shared), 1000, False, ["auxmod"]), lambda: False)
     assert [name == whole for name, _ in desk.claimed.values()] == [True, False]
     assert [set(claim.members) for _, claim in desk.claimed.values()] == [

@@ -21,7 +21,7 @@ import torch
 from auxmod.errors import UserError
 from auxmod.experiments import claims, ensembles, halving, saving, search
 from auxmod.experiments.asking import STARTUP, Plan
-from auxmod.experiments.ensembles import Notice, Started
+from auxmod.experiments.ensembles import Notice, Started, train_ensemble
 from auxmod.experiments.results_file import read_results
 from auxmod.experiments.search import run_search
 from auxmod.experiments.single import Interrupted
@@ -85,12 +85,12 @@ def test_a_batch_is_one_ensemble_and_shapes_split_it(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("halves")
 def test_an_ensemble_that_fails_after_a_rung_fails_those_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(*words: Any, **options: Any) -> Any:
-        for event in ensembles.train_ensemble(*words, **options):
+        for event in train_ensemble(*words, **options):
             yield event
             if isinstance(event, halving.Rung):
                 raise RuntimeError("broken")
 
-    monkeypatch.setattr(search, "train_ensemble", failing)
+    monkeypatch.setattr(ensembles, "train_ensemble", failing)
     _, found = run(tmp_path, parse_space(GIVEN), Plan(trials=4, members=4))
     assert sorted(trial["state"] for trial in found["trials"]) == ["failed", "failed", "pruned", "pruned"]
     rows = read_results(tmp_path / "r.jsonl")
@@ -104,13 +104,13 @@ def test_a_run_pruned_from_an_ensemble_that_failed_has_not_failed(
     broken: list[bool] = []
 
     def failing(*words: Any, **options: Any) -> Any:
-        for event in ensembles.train_ensemble(*words, **options):
+        for event in train_ensemble(*words, **options):
             yield event
             if isinstance(event, halving.Rung) and not broken:
                 broken.append(True)
                 raise RuntimeError("broken")
 
-    monkeypatch.setattr(search, "train_ensemble", failing)
+    monkeypatch.setattr(ensembles, "train_ensemble", failing)
     events, found = run(tmp_path, parse_space({**SETTINGS, "k": "3,4", "r": "0.2"}), Plan(trials=12, members=4))
     begun = [c.hash for event in events if isinstance(event, Started) for c in event.configs]
     lost = {row["hash"] for row in read_results(tmp_path / "r.jsonl") if "failed" in row}
@@ -197,7 +197,7 @@ def test_killed_after_a_rung_it_goes_on_from_what_was_saved_and_prunes_nobody_tw
     with monkeypatch.context() as patch, opened(f"sqlite:///{tmp_path}/broken/s.db", "s", space) as study:
         patch.setattr(saving, "SAVING_SHARE", float("inf"))
         patch.setattr(saving, "save_state", dying)
-        patch.setattr(search, "train_ensemble", functools.partial(ensembles.train_ensemble, checkpoint_every=1))
+        patch.setattr(ensembles, "train_ensemble", functools.partial(train_ensemble, checkpoint_every=1))
         running = run_search(study, space, tmp_path / "broken/r.jsonl", CPU, how)
         pruned = 0
         with contextlib.suppress(KilledError):

@@ -17,6 +17,7 @@ from auxmod.errors import UserError
 from auxmod.experiments import catalogue, ensembles, packing, saving, sweep
 from auxmod.experiments.claims import directory_of
 from auxmod.experiments.ensembles import Ended, Notice, Started, train_ensemble
+from auxmod.experiments.kept import Models
 from auxmod.experiments.packing import HEADROOM, MOST_MEMBERS, forecast, plan
 from auxmod.experiments.resolving import resolved
 from auxmod.experiments.results_file import Results, locked, read_results, result_row
@@ -131,25 +132,24 @@ def files_below(place: Path) -> dict[str, bytes]:
 @pytest.mark.usefixtures("eager_saving")
 @pytest.mark.parametrize("moments", [(2,), (9, 4), (24, 1)])
 def test_killed_after_any_events_it_goes_on_to_the_same_models(tmp_path: Path, moments: tuple[int, ...]) -> None:
-    cells, options = CELLS[:4], {"keep_models": True, "keep_every": 7}
-    finish(cells, tmp_path / "whole.jsonl", **options)
-    results = tmp_path / "r.jsonl"
+    cells, results, whole = CELLS[:4], tmp_path / "r.jsonl", tmp_path / "whole.jsonl"
+    finish(cells, whole, models=Models(whole, 7))
     for events in moments:
-        running = run_sweep(cells, results, CPU, checkpoint_every=5, **options)
+        running = run_sweep(cells, results, CPU, checkpoint_every=5, models=Models(results, 7))
         list(itertools.islice(running, events))
         running.close()  # nothing more is written: as good as a kill
     if (models_of(results) / cells[0].hash).exists():  # leave a half-written file too, as a kill may
         (models_of(results) / cells[0].hash / ".model.safetensors.0a1b2c3d").write_bytes(b"half")
-    finish(cells, results, **options)
+    finish(cells, results, models=Models(results, 7))
     made = files_below(models_of(results))
-    assert made == files_below(models_of(tmp_path / "whole.jsonl"))
+    assert made == files_below(models_of(whole))
     places = [run.hash + way for run in cells for way in ("", "/steps/7", "/steps/14")]
     assert sorted(made) == sorted(f"{place}/{name}" for place in places for name in (CONFIG, MODEL))
 
 
 def test_models_are_kept_of_those_that_ended_and_are_no_runs_of_a_store(tmp_path: Path) -> None:
     results, cells = tmp_path / "r.jsonl", [tiny(seed=0), tiny(seed=1, lr=1e30)]
-    finish(cells, results, keep_models=True)
+    finish(cells, results, models=Models(results))
     assert os.listdir(models_of(results)) == [cells[0].hash]
     assert catalogue.places(tmp_path) == [results]
     assert catalogue.places(models_of(results)) == [models_of(results) / cells[0].hash]
@@ -163,15 +163,15 @@ def test_models_are_kept_of_those_that_ended_and_are_no_runs_of_a_store(tmp_path
 def test_a_sweep_that_ends_leaves_what_another_has_saved_on_the_way_to_its_models(tmp_path: Path) -> None:
     results = tmp_path / "r.jsonl"
     finish(CELLS[:2], results)
-    finish(CELLS[2:3], results, keep_models=True)
-    running = run_sweep(CELLS[:2], results, CPU, checkpoint_every=5, keep_models=True)
+    finish(CELLS[2:3], results, models=Models(results))
+    running = run_sweep(CELLS[:2], results, CPU, checkpoint_every=5, models=Models(results))
     list(itertools.islice(running, 12))
     finish(CELLS[3:4], results)  # while the other is in training
     assert list(directory_of(results).glob("*.safetensors"))
     running.close()
     finish(CELLS[:5], results)  # after the other was stopped
     assert list(directory_of(results).glob("*.safetensors"))
-    finish(CELLS[:2], results, keep_models=True)
+    finish(CELLS[:2], results, models=Models(results))
     assert not directory_of(results).exists()
 
 
@@ -191,7 +191,7 @@ def test_a_sweep_that_ends_leaves_what_another_has_saved_that_tries_again(tmp_pa
 @pytest.mark.usefixtures("eager_saving")
 def test_what_was_saved_without_models_is_deleted_when_all_of_it_is_done(tmp_path: Path) -> None:
     results = tmp_path / "r.jsonl"
-    finish(CELLS[2:3], results, keep_models=True)
+    finish(CELLS[2:3], results, models=Models(results))
     running = run_sweep(CELLS[:2], results, CPU, checkpoint_every=5)
     list(itertools.islice(running, 12))
     running.close()
@@ -207,7 +207,7 @@ def test_of_what_was_begun_without_models_those_on_the_way_begin_where_it_goes_o
     running = run_sweep(CELLS[:1], results, CPU, checkpoint_every=5)
     list(itertools.islice(running, 13))
     running.close()
-    events = finish(CELLS[:1], results, keep_models=True, keep_every=4)
+    events = finish(CELLS[:1], results, models=Models(results, 4))
     said = [each.sentence for each in events if isinstance(each, Notice)]
     (step,) = (int(name) for name in re.findall(r"are kept from step (\d+) on: so far it was trained without", said[0]))
     kept = sorted(map(int, os.listdir(models_of(results) / CELLS[0].hash / "steps")))
@@ -374,7 +374,7 @@ def short_of_memory(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
             if len(configs) > most:
                 raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 
-    monkeypatch.setattr(sweep, "train_ensemble", limited)
+    monkeypatch.setattr(ensembles, "train_ensemble", limited)
 
 
 @pytest.mark.usefixtures("eager_saving")
@@ -492,7 +492,7 @@ def test_another_error_fails_its_ensemble_and_the_sweep_goes_on(
             raise RuntimeError("The compiler gave up.\nSee its log.")
         return train_ensemble(configs, *args, **options)
 
-    monkeypatch.setattr(sweep, "train_ensemble", broken)
+    monkeypatch.setattr(ensembles, "train_ensemble", broken)
     rows = _rows([tiny(width=8), tiny(width=16)], tmp_path / "r.jsonl")
     assert rows[0]["failed"] == "RuntimeError: The compiler gave up."
     assert "scores" in rows[1]
@@ -502,7 +502,7 @@ def test_a_lost_device_ends_the_sweep_and_marks_nothing(tmp_path: Path, monkeypa
     def lost(*args: Any, **options: Any) -> Any:
         raise torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
 
-    monkeypatch.setattr(sweep, "train_ensemble", lost)
+    monkeypatch.setattr(ensembles, "train_ensemble", lost)
     with pytest.raises(RuntimeError, match="illegal memory access"):
         finish(CELLS, tmp_path / "r.jsonl")
     assert (tmp_path / "r.jsonl").read_bytes() == b""

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from desk import call
 
-from auxmod.experiments import saving, search
+from auxmod.experiments import ensembles, saving
 from auxmod.experiments.run_directory import Run
 from tiny import flags, tiny
 
@@ -193,7 +193,7 @@ def test_output_that_nobody_reads_ends_quietly(words: list[str]) -> None:
 
 
 def test_a_search_that_does_not_fit_goes_on_in_halves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest, sizes = search.train_ensemble, []
+    honest, sizes = ensembles.train_ensemble, []
 
     def limited(configs: Any, *args: Any, **options: Any) -> Iterator[Any]:
         sizes.append(len(configs))
@@ -210,11 +210,11 @@ def test_a_search_that_does_not_fit_goes_on_in_halves(tmp_path: Path, monkeypatc
         return [[trial["params"], trial["validation"], trial["match"]] for trial in json.loads(outcome.out)["trials"]]
 
     whole = found("whole")
-    monkeypatch.setattr(search, "train_ensemble", limited)
+    monkeypatch.setattr(ensembles, "train_ensemble", limited)
     assert found("halved") == whole
     assert sizes[0] > 2
     assert set(sizes[1:]) <= {1, 2}
-    monkeypatch.setattr(search, "train_ensemble", lambda *_, **__: (_ for _ in ()).throw(RuntimeError("Odd.")))
+    monkeypatch.setattr(ensembles, "train_ensemble", lambda *_, **__: (_ for _ in ()).throw(RuntimeError("Odd.")))
     place = ["--storage", f"sqlite:///{tmp_path}/odd.db", "--results", f"{tmp_path}/odd.jsonl", "--json"]
     trials = json.loads(call(*command, *place).out)["trials"]
     assert {trial["failed"] for trial in trials} == {"RuntimeError: Odd."}

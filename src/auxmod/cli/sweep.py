@@ -38,7 +38,6 @@ from auxmod.experiments.kept import Models
 from auxmod.experiments.ranges import expand_all, read_tables
 from auxmod.experiments.results_file import Results, rows_of
 from auxmod.experiments.track import track_rows, tracker
-from auxmod.files import models_of
 
 PACKED = 40
 """The most ensembles that --dry-run lists one by one."""
@@ -59,14 +58,6 @@ Shared = Annotated[
 DryRun = Annotated[
     bool, SWITCH, Parameter(help="Print what would run, how it is packed, and what it needs; train nothing.", group=RUN)
 ]
-
-
-@dataclass(frozen=True)
-class Keeping:
-    """Whether to keep each cell's final model, and the steps between models kept during training, if any."""
-
-    models: bool = False
-    every: int | None = None
 
 
 @dataclass(kw_only=True)
@@ -90,7 +81,7 @@ class Common:
         cluster: str | None = None,
         shared: Path | None = None,
         track: str | None = None,
-        keep: Keeping | None = None,
+        models: Models | None = None,
     ) -> list[dict[str, Any]]:
         """Train the runs that are missing, showing progress; return the rows of all runs, in order.
 
@@ -98,15 +89,14 @@ class Common:
         """
         self.check(cluster, shared)
         tracked = tracker(track, self.results.parent) if track else None
-        keep = keep or Keeping()
-        if told := Models(self.results, keep.every).without_steps(configs):
+        if models and (told := models.without_steps(configs)):
             say(told)
-        if left := self.left(configs, keep):
+        if left := self.left(configs, models):
             say_seen(left)
             from auxmod.experiments.ensembles import Ended
 
             with stop_when_asked() as stopping, Watch(self.quiet) as watch:
-                for event in self._events(configs, stopping, cluster, shared, keep):
+                for event in self._events(configs, stopping, cluster, shared, models):
                     watch.see(event)
                     if tracked and isinstance(event, Ended):
                         track_rows(tracked, event.rows)
@@ -120,9 +110,9 @@ class Common:
         alone = "--shared is where the workers of a --cluster save: give --cluster too."
         require(bool(cluster) or shared is None, alone)
 
-    def left(self, configs: Sequence[RunConfig], keep: Keeping) -> list[RunConfig]:
+    def left(self, configs: Sequence[RunConfig], models: Models | None) -> list[RunConfig]:
         """The runs that are still to be trained."""
-        book = Results(self.results, Models(self.results, keep.every) if keep.models else None)
+        book = Results(self.results, models)
         book.refresh()
 
         def finished(run: str) -> bool:
@@ -136,7 +126,7 @@ class Common:
         stopping: Callable[[], bool],
         cluster: str | None,
         shared: Path | None,
-        keep: Keeping,
+        models: Models | None,
     ) -> Iterator[Any]:
         """Train the runs, here or on a cluster, and pass on the events."""
         options: dict[str, Any] = {"checkpoint_every": self.checkpoint_every, "retry_failed": self.retry_failed}
@@ -148,8 +138,7 @@ class Common:
         from auxmod.experiments.sweep import run_sweep
         from auxmod.learning.precision import resolve_device
 
-        options |= {"keep_models": keep.models, "keep_every": keep.every}
-        return run_sweep(configs, self.results, resolve_device(self.device), **options)
+        return run_sweep(configs, self.results, resolve_device(self.device), models=models, **options)
 
 
 CommonFlags = Annotated[Common | None, Parameter(name="*")]
@@ -184,16 +173,15 @@ def sweep(
     configs = runs_of(expand_all(tables), common.preset)
     common.check(cluster, shared)
     require(keep_every is None or keep_every >= 1, f"--keep-every is {keep_every}, but must be 1 step or more.")
-    keep = Keeping(keep_models or keep_every is not None, keep_every)
-    require(not (keep.models and cluster), "A --cluster keeps no models: leave out --keep-models and --keep-every.")
+    models = Models(common.results, keep_every) if keep_models or keep_every is not None else None
+    require(not (models and cluster), "A --cluster keeps no models: leave out --keep-models and --keep-every.")
     if dry_run:
         require(not cluster, "--dry-run plans for a device of this machine: leave out --cluster.")
-        return _describe(configs, common, keep)
-    rows = common.run(configs, cluster=cluster, shared=shared, track=track, keep=keep)
+        return _describe(configs, common, models)
+    rows = common.run(configs, cluster=cluster, shared=shared, track=track, models=models)
     failed = [row for row in rows if "failed" in row]
-    models = str(models_of(common.results)) if keep.models else None
     if common.json:
-        places = {"results": str(common.results), **({"models": models} if models else {})}
+        places = {"results": str(common.results), **({"models": str(models.place)} if models else {})}
         print_json(places | {"cells": len(rows), "failed": len(failed), "rows": rows})
     else:
         best = NEAR_FIGURE if by_near(config.problem.q for config in configs) else "match"
@@ -201,7 +189,7 @@ def sweep(
         told = f"{len(rows) - len(failed)} of {len(rows)} cells are done: {shown}"
         console().print(told, markup=False, soft_wrap=True)
         if models:
-            console().print(f"Their models, each under its hash: {models}", markup=False, soft_wrap=True)
+            console().print(f"Their models, each under its hash: {models.place}", markup=False, soft_wrap=True)
     if failed:
         raise RuntimeError(f"{len(failed)} of {len(rows)} cells failed: --retry-failed tries them again.")
 
@@ -216,12 +204,12 @@ def runs_of(cells: Sequence[Mapping[str, Any]], preset: str | None) -> list[RunC
 # -- dry run --------------------------------------------------------------------------------------------------
 
 
-def _describe(configs: Sequence[RunConfig], common: Common, keep: Keeping) -> None:
+def _describe(configs: Sequence[RunConfig], common: Common, models: Models | None) -> None:
     from auxmod.experiments.packing import forecast, plan
     from auxmod.learning.precision import resolve_device
 
     chosen = resolve_device(common.device)
-    left = common.left(configs, keep)
+    left = common.left(configs, models)
     ensembles = forecast(plan(left, chosen, members=common.members), chosen)
     seconds = sum(row["seconds"] for row in ensembles)
     flops, most = sum(row["flops"] for row in ensembles), max((row["bytes"] for row in ensembles), default=0)

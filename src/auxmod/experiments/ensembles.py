@@ -13,7 +13,9 @@ from torch import Tensor
 
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, first_line, require
+from auxmod.experiments.claims import Claim
 from auxmod.experiments.halving import Race, Rung
+from auxmod.experiments.kept import Models
 from auxmod.experiments.origin import provenance
 from auxmod.experiments.resolving import load_data
 from auxmod.experiments.results_file import result_row
@@ -68,8 +70,7 @@ def train_ensemble(
     near: bool = False,
     state: Path | None = None,
     checkpoint_every: int = 1000,
-    models: Path | None = None,
-    keep_every: int | None = None,
+    models: Models | None = None,
     stopping: Callable[[], bool] = lambda: False,
 ) -> Iterator[Started | Progress | Rung | Ended | Notice]:
     """Train runs of one shape together; the last event has the rows of those that were not pruned.
@@ -82,16 +83,15 @@ def train_ensemble(
     hundredth of the time, and when ``stopping()`` returns true. If the file exists and ``configs`` are the runs left
     in it, training goes on from there.
 
-    ``models`` is a directory in which each run's model is kept under its hash: every ``keep_every`` steps on the way,
-    and at the end, after the caller has taken its row.
+    Each run's model is kept in ``models``, at the end after the caller has taken its row.
     """
     began, steps = time.monotonic(), configs[0].training.steps
     race, ensemble, lost = _restored_or_made(state, configs, device)
     if lost:
         yield Notice(f"A saved ensemble cannot be resumed, so it starts over. {lost}")
     before, saver = race.seconds - began, Saver(state, checkpoint_every, stopping)
-    kept, race.models = OnTheWay(_under(models), keep_every, race.step) if models else None, models is not None
-    if kept and keep_every and race.step >= keep_every and not all((kept.place(c) / STEPS).is_dir() for c in configs):
+    kept, race.models = OnTheWay(models.of, models.every, race.step) if models else None, models is not None
+    if kept and kept.every and race.step >= kept.every and not all((kept.place(c) / STEPS).is_dir() for c in configs):
         yield Notice(f"Models on their way are kept from step {race.step:,} on: so far it was trained without.")
     yield Started(list(configs), race.step, steps)
     while True:
@@ -121,11 +121,6 @@ def train_ensemble(
         part = _part(ensemble, stay)
         del ensemble  # before the next is made, since both might not fit
         ensemble = _made([riding[e] for e in stay], device, part)
-
-
-def _under(models: Path) -> Callable[[RunConfig], Path]:
-    """A function that gives the directory of a run's model."""
-    return lambda run: models / run.hash
 
 
 def _restored_or_made(
@@ -205,37 +200,36 @@ def failed_rows(
 # -- what may go wrong ----------------------------------------------------------------------------------------
 
 
-def attempted(
-    configs: Sequence[RunConfig], device: torch.device, train: Callable[[], Iterator[Any]], state: Path
-) -> Iterator[Any]:
-    """Pass on the events of an ensemble in training; if it fails, yield rows that say why, or :class:`TooLarge`.
+def attempted(configs: Sequence[RunConfig], device: torch.device, claim: Claim, **options: Any) -> Iterator[Any]:
+    """Do :func:`train_ensemble` at a claim; if it fails, yield rows that say why, or :class:`TooLarge`.
 
     A saved ensemble has fit before: if memory is short now, raise :class:`ShortError`, so that no saved step is lost.
     But an ensemble that goes on from its saved state, and runs short again, is too large for this device.
     """
     reason = _unfit(configs[0], device) if len(configs) == 1 else None
-    full, begun, further, ended = reason is not None, state.exists(), False, False
+    full, begun, further, ended = reason is not None, claim.state.exists(), False, False
     if reason is None:
         try:
-            for event in train():
+            for event in train_ensemble(configs, device, state=claim.state, **options):
                 ended |= isinstance(event, Ended)
                 further |= isinstance(event, Progress) or (isinstance(event, Started) and event.step == event.steps)
                 yield event
-            return
+            return claim.forget()
         except torch.AcceleratorError:  # this process has lost the device: nothing after it would work
             raise
         except RuntimeError as error:
             if ended:  # its rows are out already, and stand
                 raise
             full, reason = _out_of_memory(error), _reason(error)
-    if full and state.exists() and not (begun and further):
-        short = f"The ensemble saved in {state} does not fit into the memory that is free now"
+    if full and claim.state.exists() and not (begun and further):
+        short = f"The ensemble saved in {claim.state} does not fit into the memory that is free now"
         raise ShortError(f"{short}: free some and give the same command again, or delete that file to start it over.")
     if full and len(configs) > 1:
         half = len(configs) // 2
         yield TooLarge(f"{len(configs)} members at once do not fit into the memory: on with {half} at a time.", half)
     else:
         yield Ended(failed_rows(configs, device, reason))
+    claim.forget()
 
 
 def _unfit(config: RunConfig, device: torch.device) -> str | None:

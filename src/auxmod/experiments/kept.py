@@ -27,6 +27,10 @@ class Models:
     def place(self) -> Path:
         return models_of(self.results)
 
+    def of(self, run: RunConfig) -> Path:
+        """The directory of a run's model."""
+        return self.place / run.hash
+
     def prepare(self, runs: Iterable[str]) -> None:
         """Make the directory; refuse it if one of the runs' models could not be kept there."""
         with user_named(self.place, "--results file"):

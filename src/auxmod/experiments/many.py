@@ -81,15 +81,15 @@ def sweep(
     with contextlib.ExitStack() as stack:
         own = None if results is None else Path(results)
         place = own or Path(stack.enter_context(tempfile.TemporaryDirectory()), "results.jsonl")
-        options: dict[str, Any] = {"keep_models": True, "keep_every": keep_every}
-        options |= {"members": members, "retry_failed": retry_failed}
-        if said := Models(place, keep_every).without_steps(configs):
+        models = Models(place, keep_every)
+        options: dict[str, Any] = {"models": models, "members": members, "retry_failed": retry_failed}
+        if said := models.without_steps(configs):
             tell(Notice(said))
         events = stack.enter_context(contextlib.closing(run_sweep(configs, place, chosen, **options)))  # frees claims
         for event in events:
             tell(event)
         return [
-            _cell(given, config, row, Models(place), chosen)
+            _cell(given, config, row, models, chosen)
             for given, config, row in zip(cells, configs, rows_of(configs, place), strict=True)
         ]
 
@@ -115,7 +115,7 @@ def _plain(value: Any) -> Any:
 
 
 def _cell(said: dict[str, Any], config: RunConfig, row: dict[str, Any], models: Models, device: torch.device) -> Cell:
-    model, place = None, models.place / config.hash
+    model, place = None, models.of(config)
     if "scores" in row and models.has(config.hash):
         try:
             model = load(place, device)

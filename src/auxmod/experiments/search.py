@@ -24,7 +24,7 @@ from auxmod.config import RunConfig
 from auxmod.experiments import claims
 from auxmod.experiments.asking import Batch, Plan, run_of, take_turn
 from auxmod.experiments.choosing import near_of, tested_near
-from auxmod.experiments.ensembles import Ended, Notice, TooLarge, attempted, train_ensemble
+from auxmod.experiments.ensembles import Ended, Notice, TooLarge, attempted
 from auxmod.experiments.halving import Race, Rung
 from auxmod.experiments.packing import Shape, check_precisions, plan
 from auxmod.experiments.results_file import Results, learn, locked
@@ -135,10 +135,7 @@ def _train(
     """Train a claimed ensemble, with options of `train_ensemble`, and tell the study the results."""
     steps = members[0].training.steps
 
-    def train() -> Iterator[Any]:
-        return train_ensemble(members, device, state=claim.state, **options)
-
-    for event in attempted(members, device, train, claim.state):
+    for event in attempted(members, device, claim, **options):
         if isinstance(event, Rung):
             for run, accuracy in event.accuracy.items():
                 for trial in batch[run][1] if run in batch else ():
@@ -154,8 +151,6 @@ def _train(
                 batch[row["hash"]][1][0].set_user_attr(COST, 1.0)
             Results(results).append(rows)  # not by the search's own book, which reads them as new later
             _tell_rows(study, batch, rows, options["near"])
-        if isinstance(event, Ended | TooLarge):
-            claim.forget()
         yield event
 
 

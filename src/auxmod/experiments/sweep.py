@@ -18,7 +18,7 @@ import torch
 
 from auxmod.config import RunConfig
 from auxmod.experiments import claims
-from auxmod.experiments.ensembles import Ended, Notice, Started, TooLarge, attempted, train_ensemble
+from auxmod.experiments.ensembles import Ended, Notice, Started, TooLarge, attempted
 from auxmod.experiments.kept import Models
 from auxmod.experiments.packing import Shape, check_precisions, plan
 from auxmod.experiments.results_file import Results, locked
@@ -62,19 +62,17 @@ def run_sweep(
     checkpoint_every: int = 1000,
     retry_failed: bool = False,
     members: int | None = None,
-    keep_models: bool = False,
-    keep_every: int | None = None,
+    models: Models | None = None,
 ) -> Generator[Event, None, None]:
     """Train every run that the results file has no line of, and append one for each.
 
     With ``retry_failed`` each run that failed is tried once more. At most ``members`` train together. When
     ``stopping()`` returns true, the ensemble in training is saved and :class:`Interrupted` raised; the same call goes
-    on from there. With ``keep_models`` each run's model is kept in the directory `models_of(results)`, and also every
-    ``keep_every`` steps during training. A run that has figures but no model is then trained again, and its new figures
-    are added.
+    on from there. With ``models`` each run's model is kept; a run that has figures but no model is then trained again,
+    and its new figures are added.
     """
-    queue = Queue(configs, results, device, retry_failed, members, Models(results, keep_every) if keep_models else None)
-    options: dict[str, Any] = {"checkpoint_every": checkpoint_every, "keep_every": keep_every, "stopping": stopping}
+    queue = Queue(configs, results, device, retry_failed, members, models)
+    options: dict[str, Any] = {"checkpoint_every": checkpoint_every, "models": models, "stopping": stopping}
     while True:
         claim, standing = queue.next()
         try:
@@ -169,15 +167,9 @@ class Queue:
 def _attempt(queue: Queue, claim: claims.Claim, options: Mapping[str, Any]) -> Iterator[Event]:
     """Train a claimed ensemble; if it is too large for the memory, note it, so that it comes again in halves."""
     configs, device = [queue.cells[run] for run in claim.members], queue.device
-    models = queue.models.place if queue.models else None
-
-    def train() -> Iterator[Any]:
-        return train_ensemble(configs, device, state=claim.state, models=models, **options)
-
-    for event in attempted(configs, device, train, claim.state):
+    for event in attempted(configs, device, claim, **options):
         if isinstance(event, Ended):
             queue.finish(event.rows)  # before their models are written, since the disk may be full
         if isinstance(event, TooLarge):
             queue.limits[shape_of(configs[0])] = event.half
         yield event
-    claim.forget()

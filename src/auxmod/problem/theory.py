@@ -135,6 +135,15 @@ def rho(moduli: Moduli, weights: Weights) -> float:
     return math.fsum(w / m for m, w in _shares(moduli, weights)) / float(SPARSE_LIMIT)
 
 
+BOX = 0.2
+"""The paper's red box holds the pairs (K, r) whose ρ is at most so far from 1."""
+
+
+def in_box(ratio: float) -> bool:
+    """Whether a ρ is in the red box."""
+    return abs(ratio - 1) <= BOX + 1e-9
+
+
 def _shares(moduli: Moduli, weights: Weights) -> list[tuple[int, float]]:
     """Each modulus with its share of the training; the shares must sum to 1."""
     require(math.isclose(sum(weights), 1, abs_tol=1e-6), f"The weights sum to {sum(weights):g}: make them sum to 1.")

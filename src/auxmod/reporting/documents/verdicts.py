@@ -13,7 +13,7 @@ from typing import NamedTuple
 from auxmod.config import TAUS
 from auxmod.experiments.recipes import SEARCHED
 from auxmod.experiments.wants import LARGE, SMALL
-from auxmod.problem.theory import rho, rho_exact
+from auxmod.problem.theory import BOX, in_box, rho, rho_exact
 from auxmod.reporting import results, tables
 from auxmod.reporting.cells import LEVEL, NEAR, Cell, by_facts, side
 from auxmod.reporting.documents import pairs
@@ -21,8 +21,6 @@ from auxmod.reporting.documents.table1 import PRESETS, Case, cases
 from auxmod.reporting.render import amount, markdown_table
 
 MOSTLY = 0.75
-BOX = 0.2
-"""The paper's red box holds the pairs whose ρ is at most so far from 1."""
 HIGH, UNSTABLE = 90.0, 50.0
 """The least accuracy that counts as high; and the least range, in points, that makes a method unstable."""
 SIZES = (SMALL, LARGE)
@@ -253,9 +251,9 @@ def _grids(stored: results.Index) -> Iterator[Claim]:
     within = {setting: pairs.searched(grid) for setting, grid in pairs.grids("paper", stored).items()}
     learned = {setting: pairs.figures(grid) for setting, grid in within.items() if True in _learned(grid.values())}
     best = {setting: pairs.best(figures) for setting, figures in learned.items()}
-    near = [_in_box(rho(*_moduli(pair))) for pair in best.values()]
-    exact = sum(_in_box(rho_exact(n, q, *_moduli(pair))) for (_, n, q), pair in best.items())
-    tried = sum(_in_box(rho(*_moduli(pair))) for pair in SEARCHED)
+    near = [in_box(rho(*_moduli(pair))) for pair in best.values()]
+    exact = sum(in_box(rho_exact(n, q, *_moduli(pair)) or 0.0) for (_, n, q), pair in best.items())
+    tried = sum(in_box(rho(*_moduli(pair))) for pair in SEARCHED)
     least = sum(k == pairs.LEAST for k, _ in best.values())
     here = (
         f"in `paper`, of {len(best)} settings that are learned from 100K samples, the best pair of the paper's search "
@@ -270,8 +268,3 @@ def _moduli(pair: pairs.Pair) -> tuple[tuple[int, int], tuple[float, float]]:
     """The moduli of a pair (K, r), and their weights."""
     k, r = pair
     return (1, k), (1 - r, r)
-
-
-def _in_box(found: float | None) -> bool:
-    """Whether a ρ is near 1."""
-    return found is not None and abs(found - 1) <= BOX

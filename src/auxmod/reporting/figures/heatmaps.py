@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BOX = (0.8, 1.2)
-"""The range of ρ inside the box (the paper's Figure 3)."""
 RED = "#d1242f"
 HATCHED: dict[str, Any] = {"facecolor": "#f6f8fa", "edgecolor": "#c9d1d9", "hatch": "////", "linewidth": 0}
 """The look of a cell without a figure."""
@@ -101,9 +99,8 @@ def _outline() -> tuple[list[float], list[float]]:
 
 def box_edges(ks: Sequence[int], rs: Sequence[float]) -> list[tuple[tuple[float, float], tuple[float, float]]]:
     """The edges between cells inside and outside the box, as (from, to). Cell (i, j) has side 1 and centre (i, j)."""
-    low, high = BOX[0] - 1e-9, BOX[1] + 1e-9
     cells = itertools.product(enumerate(ks), enumerate(rs))
-    inside = {(i, j) for (i, k), (j, r) in cells if low <= theory.rho((1, k), (1 - r, r)) <= high}
+    inside = {(i, j) for (i, k), (j, r) in cells if theory.in_box(theory.rho((1, k), (1 - r, r)))}
     edges = []
     for (i, j), (across, up) in itertools.product(sorted(inside), ((-1, 0), (1, 0), (0, -1), (0, 1))):
         if (i + across, j + up) not in inside:
@@ -119,7 +116,7 @@ def _scale(figure: Figure, image: Any, grids: Sequence[Grid], preset: str) -> No
 
     colour_bar(figure, image, f"match accuracy (%), 100K samples, preset {preset}", pad=0.015, aspect=30)
     marks: list[Any] = [
-        Line2D([], [], color=RED, linewidth=1.9, label="0.8 ≤ ρ ≤ 1.2"),
+        Line2D([], [], color=RED, linewidth=1.9, label=f"{1 - theory.BOX:g} ≤ ρ ≤ {1 + theory.BOX:g}"),
         Line2D([], [], markersize=9, label="the paper's choice", path_effects=halo(2.8, INK), **CHOICE),
     ]
     values = np.stack(grids)

@@ -293,6 +293,7 @@ WRONG = [
     ("sweep", ["--method", "aux,best"], "--method is 'best'; choose one of naive"),
     ("sweep", ["--n", "4,0"], "--n is 0, but a sum needs at least one term.*in the cell --n 0"),
     ("sweep", ["--n", "0,4"], "--n is 0, but a sum needs at least one term.*in the cell --n 0"),
+    ("sweep", ["--from", "custom.toml"], r"--moduli 1,2,4\.$"),
     ("sweep", ["--from", "none.toml"], "--from none.toml cannot be read"),
     ("sweep", ["--from", "cells.toml"], "There is no setting 'colour'"),
     ("sweep", ["--from", "empty.toml"], "--k is '9:4', an empty range"),
@@ -336,6 +337,7 @@ def test_bad_input_is_one_sentence_and_nothing_is_lost(
     Path("unknown.toml").write_text("colour = 'red'\n")
     Path("cells.toml").write_text("[[cells]]\nk = 4\n[[cells]]\ncolour = 'red'\n")
     Path("empty.toml").write_text("k = '9:4'\n")
+    Path("custom.toml").write_text("[[cells]]\nmethod = 'custom'\n[[cells]]\nmethod = 'custom'\nmoduli = '1,2'\n")
     Path("other.jsonl").write_text(json.dumps(result_row(tiny(), {}, {})).replace('"format": 1', '"format": 7') + "\n")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     said = dict(zip(arguments[::2], arguments[1::2], strict=True))

@@ -2,8 +2,10 @@
 
 import dataclasses
 import errno
+import json
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,16 @@ from auxmod.cli import main
 from auxmod.errors import UserError
 from auxmod.experiments.claims import directory_of
 from auxmod.experiments.ensembles import Ended, Notice, Started
+from auxmod.experiments.kept import Models
 from auxmod.experiments.results_file import read_results
+from auxmod.experiments.sweep import run_sweep
 from auxmod.files import models_of, sealed, write_lines
+from auxmod.learning import checkpoint
 from auxmod.learning.engine import Progress
 from tiny import SETTINGS, flags, tiny
 
 AXES: dict[str, Any] = SETTINGS | {"method": "aux", "r": 0.4, "device": "cpu"}
+CPU = torch.device("cpu")
 X = [[0, 1, 2, 3], [6, 6, 6, 6]]
 
 
@@ -120,11 +126,11 @@ def test_models_on_their_way_that_are_asked_for_too_late_are_told_of(tmp_path: P
 
     kept = [models_of(place) / cell.config.hash for cell in cells]
     remedy = f"delete their directories in {models_of(place)} to train them for these."
-    assert told(6) == [f"2 of 2 cells were done before, without models on their way: {remedy}"]
+    assert told(6) == [f"2 of 2 cells that were done before have no models on their way: {remedy}"]
     assert not begun(events)
     assert told(1000) == []  # more than there are steps
     shutil.rmtree(kept[0])
-    assert told(6) == [f"1 of 2 cells were done before, without models on their way: {remedy}"]
+    assert told(6) == [f"1 of 1 cells that were done before have no models on their way: {remedy}"]
     assert begun(events) == [1]
     shutil.rmtree(kept[1])
     assert told(6) == []
@@ -193,9 +199,99 @@ def test_what_goes_wrong_when_models_are_written_is_not_told_as_a_run_that_faile
     monkeypatch.setattr("auxmod.experiments.ensembles.save_models", broken)
     with pytest.raises(kind, match=r"It broke\."):
         auxmod.sweep(results=place, k=[3, 4], tell=events.append, **AXES)
-    (ended,) = (event for event in events if isinstance(event, Ended))
-    assert all("scores" in row for row in ended.rows)
-    assert len(read_results(place)) == 2
+    assert not [event for event in events if isinstance(event, Ended)]
+    assert ["scores" in row for row in read_results(place)] == [True, True]
+
+
+def test_what_a_caller_does_when_an_ensemble_has_ended_costs_nothing(tmp_path: Path) -> None:
+    place, events = tmp_path / "r.jsonl", list[object]()
+
+    def down(event: object) -> None:
+        if isinstance(event, Ended):
+            raise RuntimeError("The tracker is down.")
+
+    with pytest.raises(RuntimeError, match="tracker is down"):
+        auxmod.sweep(results=place, k=[3, 4], tell=down, **AXES)
+    cells = auxmod.sweep(results=place, k=[3, 4], tell=events.append, **AXES)
+    assert all(cell.model is not None for cell in cells)
+    assert begun(events) == []
+    assert len(place.read_text().splitlines()) == 2
+
+
+def test_a_row_and_its_model_are_of_one_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where an ensemble is trained again for the models that it lacks, those that are there stand, as do their rows."""
+    place, honest, left = tmp_path / "r.jsonl", checkpoint.save_model, [1]
+
+    def full(*arguments: Any) -> None:
+        if not left:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        left.pop()
+        honest(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save_model", full)
+        with pytest.raises(OSError, match="No space left"):
+            auxmod.sweep(results=place, k=[3, 4], **AXES)
+    (first,) = models_of(place).glob("*/model.safetensors")
+    first.write_bytes(b"of the first training")
+    for _ in run_sweep(cells_of(place), place, CPU, models=Models(place)):
+        pass
+    assert len(list(models_of(place).glob("*/model.safetensors"))) == 2
+    assert first.read_bytes() == b"of the first training"
+    assert [row["hash"] for row in map(json.loads, place.read_text().splitlines())].count(first.parent.name) == 1
+
+
+def test_a_model_without_its_row_does_not_pass_for_the_next_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "r.jsonl"
+    auxmod.sweep(results=place, k=3, **AXES)
+    (model,) = models_of(place).glob("*/model.safetensors")
+    place.unlink()
+    model.write_bytes(b"old")
+    events: list[object] = []
+    with monkeypatch.context() as patch:
+        patch.setattr("auxmod.experiments.ensembles.save_models", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            auxmod.sweep(results=place, k=3, keep_every=6, tell=events.append, **AXES)
+    assert not [event.sentence for event in events if isinstance(event, Notice)]  # it was not done before
+    assert len(read_results(place)) == 1
+    assert not model.exists()
+    assert all(cell.model is not None for cell in auxmod.sweep(results=place, k=3, **AXES))
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def cells_of(place: Path) -> list[auxmod.RunConfig]:
+    return [auxmod.RunConfig.from_dict(row["config"]) for row in read_results(place)]
+
+
+def test_a_refused_call_leaves_nothing(tmp_path: Path) -> None:
+    place = tmp_path / "r.jsonl"
+    models_of(place).write_text("mine")
+    with pytest.raises(UserError, match="models"):
+        auxmod.sweep(results=place, k=3, **AXES)
+    assert os.listdir(tmp_path) == ["r.jsonl.models"]
+
+
+def test_runs_that_name_a_file_of_data_are_those_of_its_contents(tmp_path: Path) -> None:
+    rows = np.arange(240).reshape(60, 4) % 7
+    np.savez(tmp_path / "x.npz", x=rows)
+    config = tiny(samples=60)
+    run = dataclasses.replace(config, training=dataclasses.replace(config.training, data=str(tmp_path / "x.npz")))
+    (cell,) = auxmod.sweep([run], device="cpu")
+    assert cell.config.training.data_sha256
+    assert cell.model is not None
+
+
+@pytest.mark.parametrize("many", [range(10**9), list(range(30_000))])
+def test_long_lists_are_refused_or_read_at_once(many: Any) -> None:
+    began = time.monotonic()
+    with pytest.raises(UserError, match=r"cells|must be 0 or more"):
+        auxmod.sweep(k=[3, 4, 5, 6], seed=many, **AXES)
+    assert time.monotonic() - began < 5
 
 
 def test_a_model_of_one_cell_that_is_damaged_stops_no_other(tmp_path: Path) -> None:
@@ -320,6 +416,8 @@ def test_of_several_methods_k_and_r_are_of_aux_alone() -> None:
         ({"tell": "print"}, "must be a function"),
         ({"kay": [3]}, "no setting 'kay'"),
         ({"seed": []}, "empty list"),
+        ({"results": "."}, "must be a file, or None to keep nothing"),
+        ({"results": "a\0b"}, "must be a path, or None to keep nothing"),
         ({"runs": [tiny()]}, "not both"),
     ],
 )

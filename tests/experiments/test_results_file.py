@@ -11,6 +11,7 @@ import pytest
 import made_up
 from auxmod.errors import UserError
 from auxmod.experiments import claims
+from auxmod.experiments.kept import Models
 from auxmod.experiments.results_file import Results, locked, read_results, result_row
 from tiny import tiny
 
@@ -56,6 +57,19 @@ def test_it_is_read_on_from_where_it_was_read_before(tmp_path: Path) -> None:
     path.write_text(json.dumps(row(2)) + "\n")  # cut by hand
     assert book.refresh() == [row(2)]
     assert book.scored == {tiny(seed=2).hash}
+
+
+def test_read_anew_it_still_wants_models(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    made_up.append(path, row(0))
+    made_up.append(path, row(1))
+    book = Results(path, Models(path))
+    book.refresh()
+    assert not book.done(tiny(seed=0).hash)
+    path.write_text(json.dumps(row(0)) + "\n")
+    book.refresh()
+    assert book.scored == {tiny(seed=0).hash}
+    assert not book.done(tiny(seed=0).hash)
 
 
 def test_a_torn_last_line_is_taken_out_and_a_whole_one_kept(tmp_path: Path) -> None:

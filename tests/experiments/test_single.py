@@ -331,6 +331,8 @@ def test_a_store_lists_a_run_and_not_the_models_on_its_way(tmp_path: Path) -> No
     assert entry.state == "model"
     auxmod.train(tiny(seed=1), out=tmp_path / "run" / "nested")
     assert len(catalogue.find(tmp_path)[0]) == 2, "a run in another's directory is one of its own"
+    auxmod.train(tiny(seed=2), out=tmp_path / "steps" / "third")
+    assert len(catalogue.find(tmp_path)[0]) == 3, "steps is a name like any other where it lies in no run"
 
 
 def test_a_run_goes_with_the_models_it_has_kept_and_with_nothing_else(

@@ -15,7 +15,7 @@ import torch
 from auxmod.config import RunConfig
 from auxmod.errors import UserError
 from auxmod.experiments import catalogue, ensembles, packing, saving, sweep
-from auxmod.experiments.claims import directory_of
+from auxmod.experiments.claims import Claim, directory_of
 from auxmod.experiments.ensembles import Ended, Notice, Started, train_ensemble
 from auxmod.experiments.kept import Models
 from auxmod.experiments.packing import HEADROOM, MOST_MEMBERS, forecast, plan
@@ -130,7 +130,7 @@ def files_below(place: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.usefixtures("eager_saving")
-@pytest.mark.parametrize("moments", [(2,), (9, 4), (24, 1)])
+@pytest.mark.parametrize("moments", [(2,), (9, 4), (20,), (21, 1)])
 def test_killed_after_any_events_it_goes_on_to_the_same_models(tmp_path: Path, moments: tuple[int, ...]) -> None:
     cells, results, whole = CELLS[:4], tmp_path / "r.jsonl", tmp_path / "whole.jsonl"
     finish(cells, whole, models=Models(whole, 7))
@@ -173,6 +173,64 @@ def test_a_sweep_that_ends_leaves_what_another_has_saved_on_the_way_to_its_model
     assert list(directory_of(results).glob("*.safetensors"))
     finish(CELLS[:2], results, models=Models(results))
     assert not directory_of(results).exists()
+
+
+@pytest.mark.usefixtures("eager_saving")
+def test_a_saved_ensemble_with_one_that_diverged_is_deleted_when_it_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results, cells = tmp_path / "r.jsonl", [tiny(seed=0), tiny(seed=1, lr=1e30)]
+    with monkeypatch.context() as patch:
+        patch.setattr(Claim, "forget", lambda claim: None)  # as if it had been killed before
+        list(itertools.islice(run_sweep(cells, results, CPU, checkpoint_every=5, models=Models(results, 4)), 22))
+    assert list(directory_of(results).glob("*.safetensors"))
+    half = [directory_of(results) / name for name in (f".{'a' * 16}.safetensors.60716808", ".plan.eaf8e450")]
+    for path in half:
+        path.write_bytes(b"half")
+    finish(cells, results, models=Models(results))
+    assert not directory_of(results).exists()
+
+
+@pytest.mark.usefixtures("eager_saving")
+def test_a_notice_of_models_on_their_way_is_not_about_one_that_diverged(tmp_path: Path) -> None:
+    results, cells = tmp_path / "r.jsonl", [tiny(seed=0), tiny(seed=1, lr=1e30)]
+    running = run_sweep(cells, results, CPU, checkpoint_every=5, models=Models(results, 4))
+    list(itertools.islice(running, 14))
+    running.close()
+    assert not [event for event in finish(cells, results, models=Models(results, 4)) if isinstance(event, Notice)]
+
+
+def test_what_another_process_writes_is_left_alone(tmp_path: Path) -> None:
+    results = tmp_path / "r.jsonl"
+    running = run_sweep(CELLS[:1], results, CPU, models=Models(results))
+    list(itertools.islice(running, 5))
+    half = models_of(results) / CELLS[0].hash / ".model.safetensors.0a1b2c3d"
+    half.parent.mkdir()
+    half.write_bytes(b"half")
+    finish(CELLS[1:2], results, models=Models(results))
+    assert half.exists()
+    running.close()
+    finish(CELLS[1:2], results, models=Models(results))
+    assert not half.exists()
+
+
+def test_a_stop_while_cells_are_counted_leaves_no_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sweep.Queue, "standing", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            finish(CELLS[:1], tmp_path / "r.jsonl")
+    assert not list(directory_of(tmp_path / "r.jsonl").glob("*.lock"))
+
+
+def test_cells_trained_again_for_their_models_are_not_counted_as_done(tmp_path: Path) -> None:
+    results = tmp_path / "r.jsonl"
+    finish(CELLS[:2], results)
+    standing = next(run_sweep(CELLS[:2], results, CPU, models=Models(results)))
+    assert isinstance(standing, Standing)
+    assert (standing.done, standing.failed, standing.total) == (0, 0, 2)
 
 
 @pytest.mark.usefixtures("eager_saving")

@@ -8,8 +8,8 @@ from safetensors.torch import load_file
 
 from auxmod.errors import UserError
 from auxmod.files import write_json
-from auxmod.learning.checkpoint import load_model, load_state, save_model, save_state
-from auxmod.learning.engine import Ensemble
+from auxmod.learning.checkpoint import OnTheWay, load_model, load_state, save_model, save_state
+from auxmod.learning.engine import Ensemble, Progress
 from tiny import tiny
 
 CPU = torch.device("cpu")
@@ -51,6 +51,14 @@ def test_state_round_trip(tmp_path: Path) -> None:
     for name, tensor in ensemble.snapshot().items():
         assert torch.equal(tensor, fresh.snapshot()[name]), name
     assert int(fresh.step_number) == 5
+
+
+def test_models_are_kept_at_the_first_point_past_each_interval(tmp_path: Path) -> None:
+    ensemble = Ensemble([tiny()], CPU)
+    kept = OnTheWay(lambda _: tmp_path, 100, 102)
+    for step in (150, 201, 250, 299, 302, 600):
+        kept.see(ensemble, Progress(step, 600, [1.0], None, [None]))
+    assert sorted(int(path.name) for path in (tmp_path / "steps").iterdir()) == [201, 302, 600]
 
 
 def test_files_of_another_run_are_refused(tmp_path: Path, saved: Path) -> None:

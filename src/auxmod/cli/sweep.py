@@ -89,9 +89,10 @@ class Common:
         """
         self.check(cluster, shared)
         tracked = tracker(track, self.results.parent) if track else None
-        if models and (told := models.without_steps(configs)):
+        left = self.left(configs, models)
+        if models and (told := models.without_steps(set(configs) - set(left))):
             say(told)
-        if left := self.left(configs, models):
+        if left:
             say_seen(left)
             from auxmod.experiments.ensembles import Ended
 

@@ -199,6 +199,7 @@ def tidy(directory: Path, finished: Collection[str], modelled: Callable[[str], b
             path.unlink(missing_ok=True)
     if taken:  # another sweep trains other cells into the same file
         return
-    (directory / PLAN).unlink(missing_ok=True)
+    for path in (directory / PLAN, *directory.glob(f".{PLAN}.*"), *directory.glob(f".{DIGEST}.*")):
+        path.unlink(missing_ok=True)  # also what a killed process left half written
     with contextlib.suppress(OSError):
         directory.rmdir()

@@ -83,7 +83,7 @@ def train_ensemble(
     hundredth of the time, and when ``stopping()`` returns true. If the file exists and ``configs`` are the runs left
     in it, training goes on from there.
 
-    Each run's model is kept in ``models``, at the end after the caller has taken its row.
+    Each run's model is kept in ``models``, at the end after the caller has taken its row, unless one is there already.
     """
     began, steps = time.monotonic(), configs[0].training.steps
     race, ensemble, lost = _restored_or_made(state, configs, device)
@@ -91,7 +91,8 @@ def train_ensemble(
         yield Notice(f"A saved ensemble cannot be resumed, so it starts over. {lost}")
     before, saver = race.seconds - began, Saver(state, checkpoint_every, stopping)
     kept, race.models = OnTheWay(models.of, models.every, race.step) if models else None, models is not None
-    if kept and kept.every and race.step >= kept.every and not all((kept.place(c) / STEPS).is_dir() for c in configs):
+    alive = [config for config in configs if config.hash not in race.dead]
+    if kept and kept.every and race.step >= kept.every and not all((kept.place(c) / STEPS).is_dir() for c in alive):
         yield Notice(f"Models on their way are kept from step {race.step:,} on: so far it was trained without.")
     yield Started(list(configs), race.step, steps)
     while True:
@@ -102,8 +103,8 @@ def train_ensemble(
             race.seconds = before + time.monotonic()
             if isinstance(event, Finished):
                 yield Ended(_rows(ensemble, race, configs, event))
-                if kept:
-                    save_models(ensemble, event.dead, kept.place)
+                if models:  # one that is there belongs to an earlier row, which stands
+                    save_models(ensemble, event.dead, lambda run: None if models.has(run.hash) else models.of(run))
                 return
             if kept:
                 kept.see(ensemble, event)

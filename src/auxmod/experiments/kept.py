@@ -1,6 +1,7 @@
 """The models kept beside a results file: each run's under its hash, earlier steps' in `steps/` below that. No torch.
 
-A run's final model is written last: if it is there, so is everything else that was to be kept of the run.
+A run's final model is written last, and an earlier one deleted before its row is: if a model is there, so are the
+run's row, whose figures are this model's, and everything else that was to be kept of the run.
 """
 
 from __future__ import annotations
@@ -58,15 +59,21 @@ class Models:
         require(config.hash == run, f"{place / CONFIG} is of another run than its directory is called by. {remedy}")
         return (place / MODEL).is_file()
 
+    def forget(self, runs: Iterable[str]) -> None:
+        """Delete the runs' final models."""
+        for run in runs:
+            self._there.discard(run)
+            (self.place / run / MODEL).unlink(missing_ok=True)
+
     def lies(self, run: str) -> bool:
         """Whether there is a model under a run's hash; does not check that it is this run's."""
         return (self.place / run / MODEL).is_file()
 
-    def without_steps(self, configs: Iterable[RunConfig]) -> str | None:
-        """A warning if runs have their final model but not the ones during training that are asked for; else None."""
-        cells = {config.hash for config in configs if self.every and self.every <= config.training.steps}
+    def without_steps(self, done: Iterable[RunConfig]) -> str | None:
+        """A warning if runs that are done lack the models during training that are asked for; else None."""
+        cells = {config.hash for config in done if self.every and self.every <= config.training.steps}
         lone = [run for run in cells if self.lies(run) and not (self.place / run / STEPS).is_dir()]
         if not lone:
             return None
         remedy = f"delete their directories in {self.place} to train them for these"
-        return f"{len(lone)} of {len(cells)} cells were done before, without models on their way: {remedy}."
+        return f"{len(lone)} of {len(cells)} cells that were done before have no models on their way: {remedy}."

@@ -16,9 +16,9 @@ from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments.ensembles import Notice
 from auxmod.experiments.kept import Models
-from auxmod.experiments.ranges import expand_all
+from auxmod.experiments.ranges import MOST_CELLS, expand_all
 from auxmod.experiments.resolving import resolved_all, with_digest
-from auxmod.experiments.results_file import rows_of
+from auxmod.experiments.results_file import Results, rows_of
 from auxmod.experiments.single import check_options
 from auxmod.experiments.sweep import Event, run_sweep
 from auxmod.learning.precision import resolve_device
@@ -66,15 +66,17 @@ def sweep(
     cell: ``k=[4, 5], seed=range(3)`` makes six. Or give ``runs``, a list of `RunConfig`.
 
     With ``results``, a file, each cell becomes a line of it, and its model is kept in the directory `<results>.models`
-    under the run's hash. Cells that have both already are not trained again, nor are failed ones; with
-    ``retry_failed`` each of these is tried once more. If the call is stopped, the same call goes on from the last save.
-    Every ``keep_every`` steps the models are also kept, in `steps/<step>` below that; cells that are done stay as they
-    are. At most ``members`` train together, except those that a stopped call saved together. ``tell`` is called with
-    each event.
+    under the run's hash. Cells that have both already are not trained again, nor are failed ones; with ``retry_failed``
+    each of these is tried once more. If the call is stopped, the same call goes on from the last save. Every
+    ``keep_every`` steps (at the next point of the curve) the models are also kept, in `steps/<step>` below that; cells
+    that are done stay as they are. At most ``members`` train together, except those that a stopped call saved together.
+    ``tell`` is called with each event.
     """
     check_options(keep_every, tell, results=results)
     able = members is None or (is_int(members) and members >= 1)
     require(able, f"members is {members!r}, but must be a whole number of models.")
+    file = results is None or Path(results).name != ""
+    require(file, f"results is {results!r}, but must be a file, or None to keep nothing.")
     require(keep_every is None or results is not None, "keep_every needs results, the file beside which models lie.")
     cells, configs = _cells(runs, preset, settings)
     chosen = resolve_device(device)
@@ -83,7 +85,9 @@ def sweep(
         place = own or Path(stack.enter_context(tempfile.TemporaryDirectory()), "results.jsonl")
         models = Models(place, keep_every)
         options: dict[str, Any] = {"models": models, "members": members, "retry_failed": retry_failed}
-        if said := models.without_steps(configs):
+        book = Results(place, models)
+        book.refresh()
+        if said := models.without_steps(config for config in configs if book.done(config.hash)):
             tell(Notice(said))
         events = stack.enter_context(contextlib.closing(run_sweep(configs, place, chosen, **options)))  # frees claims
         for event in events:
@@ -109,6 +113,8 @@ def _cells(
 
 def _plain(value: Any) -> Any:
     """Convert ranges, tuples and numpy arrays to the lists and numbers that a file would have."""
+    if isinstance(value, range):
+        require(len(value) <= MOST_CELLS, f"A range of {len(value):,} values is more than {MOST_CELLS:,} cells.")
     if isinstance(value, range | list | tuple):
         return [_plain(each) for each in value]
     return value.tolist() if hasattr(value, "tolist") else value

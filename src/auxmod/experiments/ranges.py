@@ -91,7 +91,7 @@ def alternatives(name: str, given: Any) -> list[Any]:
     out: list[Any] = []
     for part in given if isinstance(given, list | tuple) else [given]:
         able = part is None or isinstance(part, str | int | float | Path)
-        require(able, f"{flag(name)} is {given!r}, but must be one value or a list.")
+        require(able, f"{flag(name)} has {part!r} in it, but must be one value or a list.")
         out += _parsed(name, part) if isinstance(part, str) else [str(part) if isinstance(part, Path) else part]
     require(bool(out), f"{flag(name)} is an empty list: give at least one value.")
     return out

@@ -46,7 +46,7 @@ def resolved_all(cells: Sequence[Mapping[str, Any]], preset: str | None) -> list
             differing = [name for name, value in cell.items() if any(each.get(name) != value for each in cells)]
             where = " ".join(f"{flag(name)} {cell[name]}" for name in differing)
             general = all(_refusal(each, preset) == str(error) for each in cells)
-            raise UserError(str(error) if general else f"{error} (in the cell {where})") from None
+            raise UserError(str(error) if general or not where else f"{error} (in the cell {where})") from None
     return configs
 
 

@@ -147,11 +147,11 @@ def train(
 ) -> TrainedModel:
     """Train one model and return it: the Python form of `auxmod train`.
 
-    Give a `RunConfig`, or the settings of one (``n=16, q=97, method="aux", k=5, r=0.4``); a preset fills in the
-    rest. Without a preset, and without any of method, k, r and moduli, the method is `auto`. With ``out``, the run
-    directory is kept there; without, nothing is kept but the model returned. With ``resume``, the run in ``out``
-    resumes with its own settings. Every ``keep_every`` steps a copy of the model is kept in ``out/steps/<step>``, for
-    :func:`load`. ``tell`` is called with each event, as in ``tell=print``.
+    Give a `RunConfig`, or the settings of one (``n=16, q=97, method="aux", k=5, r=0.4``); a preset fills in the rest.
+    Without a preset, and without any of method, k, r and moduli, the method is `auto`. With ``out``, the run directory
+    is kept there; without, nothing is kept but the model returned. With ``resume``, the run in ``out`` resumes with its
+    own settings. Every ``keep_every`` steps (at the next point of the curve) a copy of the model is kept in
+    ``out/steps/<step>``, for :func:`load`. ``tell`` is called with each event, as in ``tell=print``.
     """
     one = "auxmod.train takes a RunConfig, or settings by name, as in n=16, q=97; a preset is preset='demo'."
     require(config is None or isinstance(config, RunConfig), one)
@@ -180,7 +180,8 @@ def train(
 def check_options(keep_every: int | None, tell: object, **places: object) -> None:
     """Refuse wrong values of ``keep_every`` and ``tell``, and ``places`` that are neither a path nor None."""
     for name, place in places.items():
-        able = place is None or (isinstance(place, str | os.PathLike) and os.fspath(place) != "")
+        path = os.fspath(place) if isinstance(place, str | os.PathLike) else ""
+        able = place is None or (path != "" and "\0" not in str(path))
         require(able, f"{name} is {place!r}, but must be a path, or None to keep nothing.")
     able = keep_every is None or (is_int(keep_every) and keep_every >= 1)
     require(able, f"keep_every is {keep_every!r}, but must be a whole number of steps.")

@@ -66,10 +66,10 @@ def run_sweep(
 ) -> Generator[Event, None, None]:
     """Train every run that the results file has no line of, and append one for each.
 
-    With ``retry_failed`` each run that failed is tried once more. At most ``members`` train together. When
-    ``stopping()`` returns true, the ensemble in training is saved and :class:`Interrupted` raised; the same call goes
-    on from there. With ``models`` each run's model is kept; a run that has figures but no model is then trained again,
-    and its new figures are added.
+    With ``retry_failed`` each run that failed is tried once more. At most ``members`` train together, except those that
+    a stopped sweep saved together. When ``stopping()`` returns true, the ensemble in training is saved and
+    :class:`Interrupted` raised; the same call goes on from there. With ``models`` each run's model is kept; a run that
+    has figures but no model is then trained again, and its new figures are added.
     """
     queue = Queue(configs, results, device, retry_failed, members, models)
     options: dict[str, Any] = {"checkpoint_every": checkpoint_every, "models": models, "stopping": stopping}
@@ -115,10 +115,10 @@ class Queue:
         self.book.refresh()
         self.forgiven = Counter(self.book.failures) if retry_failed else Counter[str]()
         if not all(map(self.finished, self.cells)):
-            with locked(results):
-                claims.announce(self.directory, {run: config.to_dict() for run, config in self.cells.items()})
             if models:
                 models.prepare(self.cells)
+            with locked(results):
+                claims.announce(self.directory, {run: config.to_dict() for run, config in self.cells.items()})
 
     def finished(self, run: str) -> bool:
         return self.book.done(run) or self.book.failed(run) > self.forgiven[run] or run in self.ended
@@ -131,8 +131,9 @@ class Queue:
             if members is None and free:
                 planned = plan(list(free.values()), self.device, members=self.members, limits=self.limits)
                 members = tuple(config.hash for config in planned[0])
+            standing = self.standing(left, free)  # before the claim, which a stop here would leave to nobody
             claim = claims.take(self.directory, members) if members else None
-        return claim, self.standing(left, free)
+        return claim, standing
 
     def look(self) -> tuple[Cells, Cells, set[str]]:
         """The cells that are not finished, those of them that no process trains, and all runs in training."""
@@ -153,13 +154,18 @@ class Queue:
 
     def finish(self, rows: list[dict[str, Any]]) -> None:
         self.book.refresh()
-        self.book.append(row for row in rows if not self.finished(row["hash"]))
+        fresh = [row for row in rows if not self.finished(row["hash"])]
+        if self.models:
+            self.models.forget(row["hash"] for row in fresh)
+        self.book.append(fresh)
         self.ended |= {row["hash"] for row in rows}
 
     def tidy(self) -> None:
         """Delete the saved ensembles of runs that ended, and files of models that were left half written."""
         with locked(self.results):
-            claims.tidy(self.directory, self.book.scored | set(self.book.failures), Models(self.results).lies)
+            failures, models = set(self.book.failures), Models(self.results)
+            over = self.book.scored | failures
+            claims.tidy(self.directory, over, lambda run: run in failures or models.lies(run))
             if self.models and not claims.held(self.directory):
                 take_away(self.models.place.rglob(".*"))
 
@@ -167,9 +173,13 @@ class Queue:
 def _attempt(queue: Queue, claim: claims.Claim, options: Mapping[str, Any]) -> Iterator[Event]:
     """Train a claimed ensemble; if it is too large for the memory, note it, so that it comes again in halves."""
     configs, device = [queue.cells[run] for run in claim.members], queue.device
+    ended = list[Ended]()
     for event in attempted(configs, device, claim, **options):
         if isinstance(event, Ended):
             queue.finish(event.rows)  # before their models are written, since the disk may be full
+            ended.append(event)
+            continue
         if isinstance(event, TooLarge):
             queue.limits[shape_of(configs[0])] = event.half
         yield event
+    yield from ended  # once the models are written, whatever the caller does with it

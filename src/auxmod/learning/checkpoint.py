@@ -56,11 +56,11 @@ class OnTheWay:
         self.last = event.step
 
 
-def save_models(ensemble: Ensemble, dead: Sequence[int | None], place: Callable[[RunConfig], Path]) -> None:
-    """Write the model of each member that is not dead, to the directory that ``place`` gives."""
+def save_models(ensemble: Ensemble, dead: Sequence[int | None], place: Callable[[RunConfig], Path | None]) -> None:
+    """Write the model of each member that is not dead, to the directory that ``place`` gives, if it gives one."""
     for member, (config, died) in enumerate(zip(ensemble.configs, dead, strict=True)):
-        if died is None:
-            save_model(place(config), ensemble.encoder, member, config)
+        if died is None and (directory := place(config)):
+            save_model(directory, ensemble.encoder, member, config)
 
 
 def check_own(directory: Path) -> None:

@@ -86,6 +86,8 @@ def test_models_are_kept_where_that_is_asked_and_can_be_measured(
     assert sorted(os.listdir(models / first / "steps")) == ["10", "20", "30"]
     assert json.loads(said("eval", str(models / first), "--samples", "200", "--json"))["samples"] == 200
     assert json.loads(said(*command, "--keep-models", "--json"))["models"] == str(models)
+    assert json.loads(said("runs", "show", first, "--store", str(tmp_path), "--json"))["model"] == str(models / first)
+    assert f"Its model: {models / first}" in said("runs", "show", first, "--store", str(tmp_path))
 
 
 # -- killed, interrupted, side by side ------------------------------------------------------------------------
@@ -284,6 +286,7 @@ BOTH = [
     (["--config", "unknown.toml"], "There is no setting 'colour'"),
     (["--results", "other.jsonl"], r"Line 1 of other\.jsonl has format 7; this version of auxmod reads format 1"),
     (["--results", "."], "is a directory"),
+    (["--results", "r.csv"], r"r\.csv would not be seen as a results file: give its name the ending \.jsonl"),
     (["--checkpoint-every", "0"], "--checkpoint-every is 0"),
     (["--members", "0"], "--members is 0, but must be 1 or more"),
     (["--device", "gpu"], "--device is 'gpu'"),

@@ -49,7 +49,7 @@ def whole(_: Any, tokens: Sequence[Token]) -> int:
     try:
         return int(longhand(tokens[0].value))
     except ValueError:
-        raise ValueError(f"{tokens[0].value!r} is not a whole number.") from None
+        raise ValueError(f"{tokens[0].value!r} is not a whole number, such as 1000 or 1K.") from None
 
 
 WHOLE = Parameter(converter=whole)

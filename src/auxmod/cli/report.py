@@ -16,7 +16,9 @@ def report(
     store: Annotated[
         Path | None,
         Parameter(
-            help="A directory of runs or results files, or one such file. [default: as for table]", show_default=False
+            help="A directory of runs or results files, or one such file. "
+            "[default: results/ here, or else the source tree's]",
+            show_default=False,
         ),
     ] = None,
     /,

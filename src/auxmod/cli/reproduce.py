@@ -12,7 +12,6 @@ from cyclopts import Parameter
 from auxmod.cli import display
 from auxmod.cli.options import RUN, SWITCH, WHOLE, Device, Force, Json, Members, Quiet, RetryFailed, whole_numbers
 from auxmod.cli.shown import (
-    NONE,
     Form,
     Only,
     OnlyFlags,
@@ -131,7 +130,7 @@ def _runs(
         return {}
     names = at_samples(RECIPES if item == "all" else [item], samples)
     found = {name: cells(name, presets, seeds=seeds, samples=samples, keep=keep) for name in names}
-    require(any(found.values()), NONE.format(item))
+    require(any(found.values()), only.none(item, samples))
     return found
 
 

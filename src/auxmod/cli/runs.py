@@ -21,7 +21,7 @@ from auxmod.experiments.catalogue import NEAR_FIGURE, Entry
 from auxmod.experiments.choosing import NEAR, by_near
 from auxmod.experiments.results_file import Results
 from auxmod.experiments.run_directory import FILES, Run, is_leftover
-from auxmod.files import CONFIG, MODEL, STEPS, check_free
+from auxmod.files import CONFIG, MODEL, STEPS, check_free, models_of
 
 app = App(
     name="runs",
@@ -69,8 +69,10 @@ def show(name: str, /, *, store: Store = STORE, json: Json = False) -> None:
     entry = catalogue.lookup(store, name)
     near = _large([entry], all) and bool(entry.curve(near=True))
     curve = entry.curve(near)
+    model = models_of(entry.path) / catalogue.by_hash(entry) if entry.path.is_file() else entry.path
+    kept = {"model": str(model)} if (model / MODEL).is_file() else {}
     if json:
-        told = {"name": entry.name, "state": entry.state, "curve_of": _OF[near], "curve": curve}
+        told = {"name": entry.name, "state": entry.state, **kept, "curve_of": _OF[near], "curve": curve}
         return print_json({**entry.row, **told})
     out = console()
     out.print(mapping(f"{entry.name}: {entry.state}", entry.settings))
@@ -81,6 +83,8 @@ def show(name: str, /, *, store: Store = STORE, json: Json = False) -> None:
         out.print(mapping("Figures", figures))
     if entry.row.get("provenance"):
         out.print(mapping("Made with", entry.row["provenance"]))
+    if kept:
+        out.print(f"Its model: {model}", markup=False, soft_wrap=True)
     if curve:
         out.print(_held_out(near))
         out.print(line_chart({entry.settings["method"]: curve}))

@@ -70,8 +70,7 @@ _METHOD = (
     "points; searched is the best of the paper's 24 pairs."
 )
 _TAU = f"Of table2: in place of the paper's own, one or more of {', '.join(map(str, TAUS))}."
-NONE = "No cell of {} is as --n, --q, --samples, --method and --embedding ask: leave some of them out."
-Form = Annotated[Format, Parameter(help="How it is printed; csv and json have a line or object for each cell.")]
+Form = Annotated[Format, Parameter(help="How it is printed; csv has a line for each cell, json an object.")]
 
 
 @dataclass(kw_only=True)
@@ -82,6 +81,13 @@ class Only:
     q: Annotated[str | None, Parameter(help="Only these moduli.")] = None
     method: Annotated[Method | None, Parameter(help=_METHOD)] = None
     embedding: Annotated[Embedding | None, Parameter(help="Only this embedding.")] = None
+
+    def none(self, item: str, samples: Sequence[int]) -> str:
+        """The sentence that no cell of an item is so."""
+        every = vars(self) | {"samples": ",".join(map(str, samples)) or None}
+        asked = {name: value for name, value in every.items() if value is not None}
+        flags = " ".join(f"--{name} {value}" for name, value in asked.items())
+        return f"No cell of {item} has {flags}: leave out {'some of these' if len(asked) > 1 else 'this'}."
 
     def keeper(self) -> Callable[[Facts], bool]:
         """A function that says whether a cell with given facts is selected."""
@@ -132,15 +138,16 @@ def table(
     from auxmod.reporting.render import amount
     from auxmod.reporting.results import read
 
-    counts, keep = whole_numbers(samples, "--samples"), (only or Only()).keeper()
+    only = only or Only()
+    counts, keep = whole_numbers(samples, "--samples"), only.keeper()
     taus = numbers(tau, "--tau") if tau is not None else ()
     built = tables.tables(item, presets_of(preset, item), read(results), counts, keep, taus=taus)
     made = [each for each in built if each.cells]
-    require(bool(made), NONE.format(item))
+    require(bool(made), only.none(item, counts))
     show_tables(made, "json" if json else format)
     if all(cell.ours is None for each in made for cell in each.cells):
         several = ",".join(map(amount, RECIPES[item].shown)) if item in RECIPES else ""  # run only if named
-        asked = {"preset": preset, "samples": samples or several or None, **vars(only or Only()), "results": results}
+        asked = {"preset": preset, "samples": samples or several or None, **vars(only), "results": results}
         said = "".join(f" --{name} {shlex.quote(str(value))}" for name, value in asked.items() if value is not None)
         display.say(f"None of these has been run: auxmod reproduce {item}{said} does it.")
 

@@ -94,7 +94,9 @@ def say_seen(configs: Iterable[RunConfig]) -> None:
     most = max(configs, key=lambda config: seen_by(config) or 0.0, default=None)
     if most is not None and (share := seen_by(most) or 0.0) >= SEEN:
         problem, samples = most.problem, most.training.samples
-        inputs = f"there are {problem.q**problem.n:,} inputs of {problem.n} numbers mod {problem.q}"
+        inputs = (
+            f"there are {problem.q**problem.n:,} inputs of {problem.n} number{'s' * (problem.n > 1)} mod {problem.q}"
+        )
         say(f"About {percent(share)} of the test inputs are trained on: {inputs}, and {samples:,} are drawn.")
 
 

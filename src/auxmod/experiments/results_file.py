@@ -47,6 +47,8 @@ def result_row(
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[BinaryIO]:
     """Lock the results file, making it if needed, and yield it; wait while another process holds the lock."""
+    unseen = f"{path} would not be seen as a results file: give its name the ending .jsonl."
+    require(path.suffix == ".jsonl" or path.exists(), unseen)
     with user_named(path, "--results file"):
         path.parent.mkdir(parents=True, exist_ok=True)
         file = open(path, "a+b")  # noqa: SIM115

@@ -66,6 +66,8 @@ class TrainedModel(nn.Module):
     def activations(self, x: Any, hooks: Mapping[str, Hook] | None = None) -> dict[str, Tensor]:
         """Return the values computed on the way for rows x (N,) or (B, N), by name: TransformerLens's where it has one.
 
+        No gradients are kept; for these, call the model itself, with PyTorch's own hooks on ``encoder.blocks``.
+
         ``hooks`` changes values. A function under one of the names below (except the last) receives that value, and
         what it returns takes its place in all that follows. This can remove a head, for example, or insert the
         value that another input had.

@@ -23,6 +23,9 @@ ALLOWED = (
 LOOKED_INTO = {"docutils": "public domain but for files it lists; the GPL's, for Emacs, is not in what is installed"}
 """Licences read by hand, because the metadata names several; these tools build the pages and are not distributed."""
 
+OF_TORCH = ("nvidia-", "cuda-")
+"""NVIDIA's libraries, which come with PyTorch's builds for its GPUs, under NVIDIA's terms. Nothing here names them."""
+
 
 def needed(extras: tuple[str, ...] = (), root: str = "auxmod") -> dict[str, metadata.Distribution]:
     """The installed distributions that ``root`` with these extras depends on, directly or not; without ``root``."""
@@ -63,6 +66,11 @@ def licence(one: metadata.Distribution) -> str:
     if classified and classified != ["OSI Approved"]:
         return ", ".join(classified)
     return (about.get("License") or "unknown").strip().splitlines()[0][:60]
+
+
+def is_known(name: str) -> bool:
+    """Whether a package's licence was read by hand, or is NVIDIA's."""
+    return name in LOOKED_INTO or name.startswith(OF_TORCH)
 
 
 def is_allowed(text: str) -> bool:

@@ -68,10 +68,5 @@ def licence(one: metadata.Distribution) -> str:
     return (about.get("License") or "unknown").strip().splitlines()[0][:60]
 
 
-def is_known(name: str) -> bool:
-    """Whether a package's licence was read by hand, or is NVIDIA's."""
-    return name in LOOKED_INTO or name.startswith(OF_TORCH)
-
-
 def is_allowed(text: str) -> bool:
     return any(word in text for word in ALLOWED) and not re.search(r"\b(A?GPL|LGPL)", text)

@@ -289,7 +289,7 @@ def test_runs_that_name_a_file_of_data_are_those_of_its_contents(tmp_path: Path)
 @pytest.mark.parametrize("many", [range(10**9), list(range(30_000))])
 def test_long_lists_are_refused_or_read_at_once(many: Any) -> None:
     began = time.monotonic()
-    with pytest.raises(UserError, match=r"cells|must be 0 or more"):
+    with pytest.raises(UserError, match="cells"):
         auxmod.sweep(k=[3, 4, 5, 6], seed=many, **AXES)
     assert time.monotonic() - began < 5
 

@@ -70,7 +70,7 @@ _METHOD = (
     "points; searched is the best of the paper's 24 pairs."
 )
 _TAU = f"Of table2: in place of the paper's own, one or more of {', '.join(map(str, TAUS))}."
-Form = Annotated[Format, Parameter(help="How it is printed; csv has a line for each cell, json an object.")]
+Form = Annotated[Format, Parameter(help="How it is printed; csv has a line for each cell, json a list of tables.")]
 
 
 @dataclass(kw_only=True)

@@ -83,7 +83,8 @@ def train_ensemble(
     hundredth of the time, and when ``stopping()`` returns true. If the file exists and ``configs`` are the runs left
     in it, training goes on from there.
 
-    Each run's model is kept in ``models``, at the end after the caller has taken its row, unless one is there already.
+    Each run's model is kept in ``models``: on the way, and at the end once the caller has taken its row, unless one is
+    there already.
     """
     began, steps = time.monotonic(), configs[0].training.steps
     race, ensemble, lost = _restored_or_made(state, configs, device)
@@ -91,8 +92,7 @@ def train_ensemble(
         yield Notice(f"A saved ensemble cannot be resumed, so it starts over. {lost}")
     before, saver = race.seconds - began, Saver(state, checkpoint_every, stopping)
     kept, race.models = OnTheWay(models.of, models.every, race.step) if models else None, models is not None
-    alive = [config for config in configs if config.hash not in race.dead]
-    if kept and kept.every and race.step >= kept.every and not all((kept.place(c) / STEPS).is_dir() for c in alive):
+    if kept and _begun_without(kept, race, configs):
         yield Notice(f"Models on their way are kept from step {race.step:,} on: so far it was trained without.")
     yield Started(list(configs), race.step, steps)
     while True:
@@ -122,6 +122,13 @@ def train_ensemble(
         part = _part(ensemble, stay)
         del ensemble  # before the next is made, since both might not fit
         ensemble = _made([riding[e] for e in stay], device, part)
+
+
+def _begun_without(kept: OnTheWay, race: Race, configs: Sequence[RunConfig]) -> bool:
+    """Whether models on the way, which are to be kept, were not kept before this ensemble was saved."""
+    alive = [config for config in configs if config.hash not in race.dead]
+    due = bool(kept.every) and race.step >= (kept.every or 0)
+    return due and not all((kept.place(config) / STEPS).is_dir() for config in alive)
 
 
 def _restored_or_made(

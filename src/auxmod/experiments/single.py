@@ -147,13 +147,13 @@ def train(
 ) -> TrainedModel:
     """Train one model and return it: the Python form of `auxmod train`.
 
-    Give a `RunConfig`, or the settings of one (``n=16, q=97, method="aux", k=5, r=0.4``), named as the flags of `auxmod
-    train`, which ``auxmod train --help`` lists; a preset fills in the rest.
-    Without a preset, and without any of method, k, r and moduli, the method is `auto`. With ``out``, the run directory
-    is kept there; without, nothing is kept but the model returned. With ``resume``, the run in ``out`` resumes with its
-    own settings. Every ``keep_every`` steps (at the next point of the curve) a copy of the model is kept in
-    ``out/steps/<step>``, for :func:`load`. ``tell``, such as print, is called with each event: a `Progress` for each
-    point of the curve, whose lists have one entry here, and a `Finished` at the end.
+    Give a `RunConfig`, or the settings of one (``n=16, q=97, method="aux", k=5, r=0.4``), named as the flags that
+    ``auxmod train --help`` lists; a preset fills in the rest. Without a preset, and without any of method, k, r and
+    moduli, the method is `auto`. With ``out``, the run directory is kept there; without, nothing is kept but the model
+    returned. With ``resume``, the run in ``out`` resumes with its own settings. Every ``keep_every`` steps (at the next
+    point of the curve) a copy of the model is kept in ``out/steps/<step>``, for :func:`load`. ``tell``, such as print,
+    is called with each event: a `Progress` for each point of the curve, whose lists have one entry here, and a
+    `Finished` at the end.
     """
     one = "auxmod.train takes a RunConfig, or settings by name, as in n=16, q=97; a preset is preset='demo'."
     require(config is None or isinstance(config, RunConfig), one)

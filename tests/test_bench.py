@@ -4,6 +4,7 @@ Our training step must also not be much slower than plain PyTorch's.
 """
 
 import json
+import statistics
 import sys
 from pathlib import Path
 from typing import Any
@@ -37,12 +38,12 @@ def result() -> dict[str, Any]:
 
 
 def test_a_step_is_no_slower_than_plain_pytorch() -> None:
-    """Compare the best of alternating windows, so that a busy machine slows both."""
+    """Compare the medians of alternating windows: a busy machine slows both, and one lucky window decides nothing."""
     config = bench.cases(CPU, (8,))[0][0]
     step, _, _ = bench.prepared_step(Ensemble([config], CPU))
     works: dict[str, bench.Work] = {"ours": step} | yardstick.plain_works(config, CPU)
     windows = bench.alternating(works, device=CPU, windows=7, seconds=0.1)
-    assert min(windows["ours"]) <= SLACK * min(windows["eager"])
+    assert statistics.median(windows["ours"]) <= SLACK * statistics.median(windows["eager"])
 
 
 def test_rows_agree_with_themselves(result: dict[str, Any]) -> None:

@@ -47,12 +47,13 @@ class Linear(nn.Module):
 
     def forward(self, x: Tensor, outputs: slice = slice(None)) -> Tensor:
         """(E, rows, inputs) → (E, rows, outputs), in x's dtype."""
-        weight = self.weight[:, outputs].to(x.dtype)
-        bias = None if self.bias is None else self.bias[:, outputs].to(x.dtype)
-        if len(weight) == 1 and not x.is_cuda:
-            return F.linear(x[0], weight[0], None if bias is None else bias[0])[None]
-        y = torch.bmm(x, weight.mT)
-        return y if bias is None else y + bias[:, None]
+        weight = self.weight[:, outputs].to(x.dtype).mT
+        if self.bias is None:
+            return torch.bmm(x, weight)
+        bias = self.bias[:, None, outputs].to(x.dtype)
+        if x.is_cuda:  # there the sum joins the operation that follows, and baddbmm would copy the bias to every row
+            return torch.bmm(x, weight) + bias
+        return torch.baddbmm(bias, x, weight)
 
 
 class LayerNorm(nn.Module):
@@ -67,7 +68,7 @@ class LayerNorm(nn.Module):
         """(E, rows, D) → (E, rows, D), in the weights' dtype."""
         x, size = x.to(self.weight.dtype), x.shape[-1:]
         if len(self.weight) == 1:
-            return F.layer_norm(x, size, self.weight[0], None if self.bias is None else self.bias[0])
+            return F.layer_norm(x, size, self.weight.squeeze(0), None if self.bias is None else self.bias.squeeze(0))
         y = F.layer_norm(x, size) * self.weight[:, None]
         return y if self.bias is None else y + self.bias[:, None]
 

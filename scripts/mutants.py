@@ -60,9 +60,14 @@ Site = tuple[ast.AST, str, int | None]
 
 
 def sites(holder: ast.AST) -> Iterator[Site]:
-    """The places of all nodes that may be changed: not those in annotations, decorators, targets or f-strings."""
+    """The places of all nodes that may be changed.
+
+    Not those in annotations, decorators, targets and f-strings, nor `strict` of a zip, which only checks lengths.
+    """
+    if isinstance(holder, ast.JoinedStr) or (isinstance(holder, ast.keyword) and holder.arg == "strict"):
+        return
     for name, value in ast.iter_fields(holder):
-        if name in ("annotation", "returns", "decorator_list", "target", "ctx") or isinstance(holder, ast.JoinedStr):
+        if name in ("annotation", "returns", "decorator_list", "target", "ctx"):
             continue
         children = enumerate(value) if isinstance(value, list) else [(None, value)]
         for at, child in children:

@@ -58,6 +58,7 @@ def test_the_smallest_and_the_largest_number_are_taken() -> None:
         (None, "whole numbers"),
         (np.ma.array([1, 2, 3], mask=[0, 0, 1]), "Some of the inputs are masked"),
         ([np.ma.array([1, 2, 3], mask=[0, 0, 1])], "Some of the inputs are masked"),
+        ([[1, 2, 3], np.ma.array([1, 2, 3], mask=[0, 0, 1])], "Some of the inputs are masked"),
         (torch.ones(3, dtype=torch.bfloat16), "cannot be read .*BFloat16.*: give whole numbers"),
         (torch.ones(3, device="meta"), "cannot be read .*meta.*: give whole numbers"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import json
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 from auxmod.errors import UserError
 from auxmod.problem import laws, theory
 from auxmod.problem.summary import summary
+from auxmod.settings import build
 
 SMALL = [(n, q) for n in range(1, 7) for q in range(2, 8) if q**n <= 3000]
 SIZES = st.tuples(st.integers(1, 40), st.integers(2, 10**6))
@@ -337,3 +339,18 @@ def test_the_share_of_inputs_that_others_hold() -> None:
     assert theory.seen_share(128, 974269, 10**7) < 1e-300
     held = np.isin(np.arange(9**3), np.random.default_rng(1).integers(0, 9**3, 500)).mean()
     assert theory.seen_share(3, 9, 500) == pytest.approx(held, abs=0.05)
+
+
+def test_a_run_knows_its_share_only_if_both_its_inputs_are_uniform() -> None:
+    small = build(n=2, q=5, samples=1_000)
+    assert theory.seen_by(small) == theory.seen_share(2, 5, 1_000)
+    assert 0.01 < theory.SEEN <= (theory.seen_by(small) or 0)
+    assert theory.seen_by(build(n=2, q=5, samples=1_000, method="sparse")) is None
+    own = dataclasses.replace(small, training=dataclasses.replace(small.training, data="own.npz"))
+    assert theory.seen_by(own) is None
+
+
+def test_the_box_reaches_a_fifth_to_both_sides_of_one_whatever_the_rounding() -> None:
+    inside, outside = (1, 0.8, 1.2, 0.8 - 1e-12, 1.2 + 1e-12), (0.79, 1.21, 0, -1, 2, 2.9)
+    assert [*map(theory.in_box, inside)] == [True] * len(inside)
+    assert [*map(theory.in_box, outside)] == [False] * len(outside)

@@ -91,7 +91,7 @@ def one_form(init: Any) -> Any:
 def _coerce(name: str, value: Any, kind: Any) -> Any:
     """Convert a value from a flag, a file or Python to the field's type, or say what was expected."""
     if get_origin(kind) is Literal:
-        if value not in get_args(kind):
+        if not isinstance(value, str) or value not in get_args(kind):
             raise UserError(f"{flag(name)} is {value!r}; choose one of {', '.join(get_args(kind))}.")
         return value
     if get_origin(kind) is tuple:

@@ -45,7 +45,9 @@ def build(**settings: Any) -> RunConfig:
     >>> build(n=16, q=97, method="aux", k=5, r=0.4).method.moduli
     (1, 5)
     """
-    if settings.get("method") == "auto":
+    asked = settings.get("method")
+    require(isinstance(asked, str | None), f"--method is {asked!r}, but must be one name.")
+    if asked == "auto":
         readout = {"readout": "angles"} if settings.get("embedding") == "token" else {}
         settings = AUTO | {"lr": auto_rate(settings)} | readout | settings
         if settings.get("tails") is None:
@@ -112,7 +114,7 @@ def resolve_method(
     """Turn a method's name, or the paper's K and r, into a method's values; anything given explicitly wins."""
     name = method if method is not None else "aux" if moduli is None else "custom"
     known = get_args(MethodName)
-    require(name in known, f"--method is {name!r}; choose one of {', '.join(known)}.")
+    require(isinstance(name, str) and name in known, f"--method is {name!r}; choose one of {', '.join(known)}.")
     require(
         name == "aux" or (k is None and r is None),
         f"--k and --r belong to --method aux, not to {name!r}: leave them out, or use --moduli and --weights.",

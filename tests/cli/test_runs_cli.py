@@ -3,6 +3,7 @@
 import fcntl
 import io
 import json
+import os
 import re
 import shutil
 import sys
@@ -427,3 +428,20 @@ def test_what_follows_from_the_method_and_n_is_no_axis(capsys: pytest.CaptureFix
     head = capsys.readouterr().out
     assert "moduli" not in head
     assert "weights" not in head
+
+
+def test_whole_numbers_are_compared_by_every_digit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Run.create(Path("runs/large"), tiny(seed=1234567890123456789, moduli=(1, 1234567), weights=(0.5, 0.5)))
+    for where in ("seed=1234567890123456789", "moduli=1,1234567", "seed>1234567890123456788"):
+        assert len(listed(capsys, "--where", where)) == 1
+    for where in ("seed=1234567890123456788", "moduli=1,1234568", "seed>1234567890123456789"):
+        assert not listed(capsys, "--where", where)
+
+
+@pytest.mark.usefixtures("store")
+def test_a_pipe_in_a_store_is_no_results_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "runs" / "pipe.jsonl")
+    assert len(listed(capsys)) == 6

@@ -480,8 +480,17 @@ def test_of_a_large_q_where_nothing_is_exact_the_nearest_is_chosen(capsys: pytes
     said = capsys.readouterr().out
     assert "Held-out answers within 0.005·q, N = 4" in said
     assert "40.0 % held-out, 0.0 % exact on the test inputs (chance 0.0001 %), 35.0 % within 0.005·q." in said
-    assert "chance 1.1 %" in said
+    assert "chance 1.0 %" in said
     found = summary(0.5, 0.5, 0.5, 0.5)
     assert (found["best"]["k"], found["equals"]) == (3, 3)
     grid.show(found)
     assert "2 others are as good; the first is taken." in capsys.readouterr().out
+
+
+def test_a_row_without_held_out_answers_is_no_choice(capsys: pytest.CaptureFixture[str]) -> None:
+    configs = [tiny(k=k, r=0.2) for k in (3, 4)]
+    old, new = ({"match": 0.9}, None), ({"match": 0.5}, 0.4)
+    found = pairs(configs, [result_row(c, s, {}, validation=v) for c, (s, v) in zip(configs, (old, new), strict=True)])
+    assert found["best"]["k"] == 4
+    grid.show(found)
+    assert "unknown" in capsys.readouterr().out

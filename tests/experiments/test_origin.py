@@ -23,6 +23,10 @@ def test_a_command_can_be_typed_again_and_names_no_directories(monkeypatch: pyte
         ("sqlite:///runs/s.db", "sqlite:///runs/s.db"),
         ("mysql://me:secret@host/db", "mysql://me:***@host/db"),
         ("postgresql://host/db?user=me&password=secret&port=1", "postgresql://host/db?user=me&password=***&port=1"),
+        ("postgresql://me@office:secret@host:1/db", "postgresql://me@office:***@host:1/db"),
+        ("mysql://host/db?passwd=secret&sslpassword=more", "mysql://host/db?passwd=***&sslpassword=***"),
+        ("mysql://host/db?sslkey=/home/me/k.pem&sslmode=require", "mysql://host/db?sslkey=k.pem&sslmode=require"),
+        ("postgresql://me@office@host:5432/db", "postgresql://me@office@host:5432/db"),
     ],
 )
 def test_a_command_keeps_neither_directories_nor_passwords(

@@ -145,3 +145,11 @@ def test_a_longer_sum_has_a_larger_k_whatever_its_number_is_of() -> None:
     plain, numpys = (resolved({"n": kind(256), "q": 97, "method": "aux"}, "best") for kind in (int, np.int64))
     assert plain == numpys
     assert plain.method.k == 16
+
+
+@pytest.mark.parametrize("preset", [None, "demo", "stated", "paper", "best"])
+def test_a_setting_that_is_none_is_left_open(preset: str | None) -> None:
+    nothing = dict.fromkeys(("method", "k", "r", "draw", "moduli", "lr", "tails"))
+    assert resolved(nothing | {"n": 16, "q": 97}, preset) == resolved({"n": 16, "q": 97}, preset)
+    given = {"n": 16, "q": 97, "method": "aux"}
+    assert resolved(given | {"k": None, "pooling": None}, preset) == resolved(given, preset)

@@ -114,6 +114,9 @@ def test_a_place_that_cannot_be_is_a_sentence(tmp_path: Path) -> None:
         made_up.append(tmp_path / "file" / "r.jsonl", row(0))
     with pytest.raises(UserError, match="There is no results file"):
         read_results(tmp_path / "none.jsonl")
+    with pytest.raises(UserError, match="would be taken for a run's learning curve"):
+        made_up.append(tmp_path / "metrics.jsonl", row(0))
+    assert not (tmp_path / "metrics.jsonl").exists()
 
 
 # -- several processes ----------------------------------------------------------------------------------------

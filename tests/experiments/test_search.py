@@ -415,3 +415,8 @@ def test_what_is_left_of_a_budget_is_no_more_than_it_pays(tmp_path: Path) -> Non
     first, last = (event.work_left for event in (events[0], events[-1]))
     assert first > 0 == last
     assert first == pytest.approx(3 * search.work(search.examples(parse_space(GIVEN), CPU)[0]), rel=0.5)
+
+
+def test_a_listed_value_is_not_rounded_to_one_that_fits() -> None:
+    with pytest.raises(UserError, match=r"--layers is 2\.9, but must be a whole number"):
+        search.examples(parse_space({"n": 4, "q": 7, "layers": [1, 2.9]}), CPU)

@@ -84,6 +84,7 @@ def test_choices_become_settings_of_their_own_type() -> None:
     assert space.searched["moduli"] == ["1,2,4", "1,8"]
     assert space.settings({"moduli": "1,8", "init": 0.0123456789}) == {"r": 0.3, "moduli": (1, 8), "init": "0.0123457"}
     assert as_setting("r", 0.1 + 0.2) == 0.3
+    assert [as_setting("k", 5.0), as_setting("k", 5.5)] == [5, 5.5]  # the configuration refuses the second
     assert as_setting("bias", True) is True
     assert space.name == parse_space({"r": "0.3", "init": "0.01:0.1", "moduli": "1,2,4;1,8"}).name
 

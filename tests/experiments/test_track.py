@@ -108,3 +108,26 @@ def test_tensorboard_lies_beside_what_it_is_of(
     out = tmp_path / "mine" / "of.jsonl"
     assert main([command, *flags(), place, str(out), "--track", "tensorboard", "--quiet"]) == 0
     assert [Path(each).parent for each in begun] == [out.parent / "tensorboard"]
+
+
+@pytest.mark.parametrize("breaks", ["init", "log", "finish"])
+@pytest.mark.parametrize("command", ["train", "sweep"])
+def test_one_that_fails_costs_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], breaks: str, command: str
+) -> None:
+    def fails(*given: Any, **named: Any) -> None:
+        raise ValueError("not logged in")
+
+    heard: list[str] = []
+    calls = {name: lambda *_, name=name, **__: heard.append(name) for name in ("init", "log", "finish")}
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(**calls | {breaks: fails}))
+    place = ["--seed", "0:1", "--members", "1", "--results"] if command == "sweep" else ["--out"]
+    monkeypatch.chdir(tmp_path)
+    with pytest.warns(UserWarning, match="The tracker lacks run .*: not logged in"):
+        assert main([command, *flags(), *place, "here.jsonl", "--track", "wandb", "--quiet"]) == 0
+    assert "Error" not in capsys.readouterr().err
+    if command == "sweep":
+        assert len(read_results("here.jsonl")) == 2
+    else:
+        assert Run.open(Path("here.jsonl")).result is not None
+    assert ("finish" in heard) == (breaks == "log")

@@ -130,8 +130,7 @@ def heatmap(found: Mapping[str, Any]) -> Table:
     cells = {(cell["k"], cell["r"]): cell for cell in found["cells"]}
     ks, rs = sorted({k for k, _ in cells}), sorted({r for _, r in cells})
     chance = found["near_chance" if found["by"] == "near" else "chance"]
-    caption = f"ρ below each; chance {percent(chance)}" if chance is not None else None
-    out = Table(caption=caption, caption_justify="left", padding=0, show_edge=False)
+    out = Table(caption=f"ρ below each; chance {percent(chance)}", caption_justify="left", padding=0, show_edge=False)
     out.add_column("r \\ K", justify="right")
     for k in ks:
         out.add_column(str(k), justify="center", min_width=10)
@@ -141,8 +140,8 @@ def heatmap(found: Mapping[str, Any]) -> Table:
 
 
 def _cell(cell: Mapping[str, Any] | None, found: Mapping[str, Any]) -> Text:
-    if cell is None or cell["validation"] is None:
-        return Text("  failed  \n" if cell else "", style="red")
+    if cell is None or cell["sought"] is None:
+        return Text("" if cell is None else "  failed  \n" if cell["failed"] else " unknown  \n", style="red")
     share = cell["sought"]
     mark = "*" if cell is found["best"] else " "
     return Text(f"{percent(share) + mark:^10}\n{'ρ ' + format(cell['rho'], '.2f'):^10}", style=_colour(share))

@@ -92,7 +92,7 @@ def places(store: Path) -> list[Path]:
         below[:] = [n for n in below if not (n in kept or n.startswith(".") or is_models(Path(here, n)))]
         found += [Path(here)] * (CONFIG in names or RESULT in names)  # if one is lost, reading the run says so
         files = (Path(here, name) for name in names if name.endswith(".jsonl") and name != METRICS)
-        found += filter(holds_results, files)
+        found += (path for path in files if path.is_file() and holds_results(path))  # a pipe would be waited for
     return sorted(found)
 
 
@@ -183,7 +183,7 @@ def _holds(value: Any, compare: Callable[[Any, Any], bool], wanted: str, name: s
     if isinstance(value, list | tuple):
         value, wanted = shown(value) or None, wanted if wanted.lower() == "none" else shown(_numbers(wanted, name))
     countable = isinstance(value, int | float) and not isinstance(value, bool)
-    known = not countable or number(wanted) is not None or wanted.lower() == "none"
+    known = not countable or _exact(wanted) is not None or wanted.lower() == "none"
     require(known, f"--where compares {name}, a number, with {wanted!r}, which is not a number.")
     if value is None and wanted.lower() != "none":
         return False
@@ -191,15 +191,21 @@ def _holds(value: Any, compare: Callable[[Any, Any], bool], wanted: str, name: s
     truth = f"--where asks for {name} {wanted!r}, but it is true or false."
     require(not isinstance(value, bool) or wanted.lower() in truths, truth)
     wanted = one_form(wanted) if name == "init" else wanted
-    if isinstance(value, bool | str) or value is None or number(wanted) is None:
+    amount = _exact(wanted)
+    if isinstance(value, bool | str) or value is None or amount is None:
         same = compare in (operator.eq, operator.ne)
         require(same or value is None, f"--where orders {name}, which is no number: compare it with = or !=.")
         return same and compare(str(value).lower(), wanted.lower())
-    return compare(value, float(wanted))
+    return compare(value, amount)
 
 
-def _numbers(text: str, name: str) -> list[float]:
-    values = [number(longhand(part.strip())) for part in text.split(",")]
+def _exact(text: str) -> int | float | None:
+    """The number that a text is, a whole one with all its digits; None if it is none."""
+    return int(text) if re.fullmatch(r"[+-]?\d+", text) else number(text)
+
+
+def _numbers(text: str, name: str) -> list[int | float]:
+    values = [_exact(longhand(part.strip())) for part in text.split(",")]
     known = [value for value in values if value is not None]
     require(len(known) == len(values), f"--where compares {name}, a list of numbers, with {text!r}, which is none.")
     return known

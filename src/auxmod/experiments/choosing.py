@@ -34,17 +34,21 @@ def tested_near(row: Mapping[str, Any]) -> float | None:
     return share
 
 
-def held_out(rows: Sequence[Mapping[str, Any]]) -> tuple[list[float], bool]:
-    """The shares that finished runs are compared by, and whether those are of near answers."""
-    near = [share for row in rows if (share := near_of(row)) is not None]
-    if rows and len(near) == len(rows) and by_near(row["config"]["problem"]["q"] for row in rows):
-        return near, True
-    return [row["validation"] for row in rows], False
+def sought(row: Mapping[str, Any], near: bool) -> float | None:
+    """What a finished run is chosen by: exact or ``near`` answers to held-out inputs; None if its row lacks it."""
+    return near_of(row) if near else row.get("validation")
+
+
+def held_out(rows: Sequence[Mapping[str, Any]]) -> tuple[list[float | None], bool]:
+    """What finished runs are compared by, and whether that is near answers."""
+    large = bool(rows) and by_near(row["config"]["problem"]["q"] for row in rows)
+    near = large and all(near_of(row) is not None for row in rows)
+    return [sought(row, near) for row in rows], near
 
 
 def pairs(configs: Sequence[RunConfig], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Each (K, r)'s figures, as means over its seeds, and the best pair by held-out answers; of equals, the first."""
-    from auxmod.problem.theory import rho  # imported here, since it needs numpy
+    from auxmod.problem.theory import chance, rho  # imported here, since it needs numpy
 
     found: dict[tuple[int, float], list[Mapping[str, Any]]] = {}
     for config, row in zip(configs, rows, strict=True):
@@ -55,25 +59,30 @@ def pairs(configs: Sequence[RunConfig], rows: Sequence[Mapping[str, Any]]) -> di
     cells: list[dict[str, Any]] = []
     for (k, r), its in found.items():
         done = [row for row in its if "scores" in row]
-        near = [share for share in map(tested_near, done) if share is not None]
         figures = {
             **{"seeds": len(done), "failed": len(its) - len(done)},
-            "validation": statistics.fmean(row["validation"] for row in done) if done else None,
-            "sought": statistics.fmean(shares[row["hash"]] for row in done) if done else None,
-            "match": statistics.fmean(row["scores"]["match"] for row in done) if done else None,
-            "near": statistics.fmean(near) if near else None,
+            "validation": _mean(row.get("validation") for row in done),
+            "sought": _mean(shares[row["hash"]] for row in done),
+            "match": _mean(row["scores"]["match"] for row in done),
+            "near": _mean(map(tested_near, done)),
         }
         cells.append({"k": k, "r": r, "rho": rho((1, k), (1 - r, r)), **figures})
-    measured = [cell for cell in cells if cell["validation"] is not None]
+    measured = [cell for cell in cells if cell["sought"] is not None]
     best = max(measured, key=lambda cell: cell["sought"], default=None)
     first = configs[0]
     return {
         **{"n": first.problem.n, "q": first.problem.q, "samples": first.training.samples},
-        "chance": scored[0]["scores"]["chance"] if scored else None,
-        "near_chance": scored[0]["scores"]["tau_chance"][f"{NEAR:g}"] if by_nearness else None,
+        "chance": chance(first.problem.q, None, first.model.angles),
+        "near_chance": chance(first.problem.q, NEAR, first.model.angles) if by_nearness else None,
         "by": "near" if by_nearness else "match",
         "failed": sum("failed" in row for row in rows),
         "cells": cells,
         "best": best,
         "equals": sum(best is not None and cell["sought"] == best["sought"] for cell in measured),
     }
+
+
+def _mean(shares: Iterable[float | None]) -> float | None:
+    """The mean of those that are known."""
+    known = [share for share in shares if share is not None]
+    return statistics.fmean(known) if known else None

@@ -28,11 +28,10 @@ from auxmod.config import RunConfig
 from auxmod.errors import UserError, first_line, require
 from auxmod.experiments import claims
 from auxmod.experiments.ensembles import Ended, Notice, ShortError, failed_rows
-from auxmod.experiments.packing import plan
+from auxmod.experiments.packing import MOST_MEMBERS, plan
 from auxmod.experiments.results_file import locked, read_results, rows_of
 from auxmod.experiments.single import Interrupted
 from auxmod.experiments.sweep import POLL_SECONDS, Cells, Event, Queue, Standing, run_sweep
-from auxmod.learning.engine import shape_of
 from auxmod.learning.memory import free_bytes
 
 RETRIES = 5
@@ -135,9 +134,8 @@ class Desk:
             if begun and all(run in free for run in begun):
                 found.append((results.stem, [free.pop(run) for run in begun]))
         workers = max(1, int(self.ray.cluster_resources().get(self.resource, 1)))
-        configs, most = list(free.values()), -(-len(free) // workers)
-        limits = {shape_of(config): most for config in configs}
-        planned = plan(configs, self.queue.device, members=self.queue.members, free=self.room, limits=limits)
+        most = min(self.queue.members or MOST_MEMBERS, -(-len(free) // workers))
+        planned = plan(list(free.values()), self.queue.device, members=most, free=self.room)
         return [*found, *((None, members) for members in planned)]
 
     def _room(self, stopping: Callable[[], bool]) -> int:

@@ -32,8 +32,8 @@ def provenance(*, device: str, precision: str, seconds: float, members: int = 1)
     }
 
 
-_ABSOLUTE = re.compile(r"(^|^--[\w-]+=|,|:///)/(?:[^,]*/)?([^/,]+)/*(?=,|$)")
-"""An absolute path: alone, after a flag, in a list of paths, or in the address of a database."""
+_ABSOLUTE = re.compile(r"(^|^--[\w-]+=|,|:///|[?&]\w+=)/(?:[^,&]*/)?([^/,&]+)/*(?=[,&]|$)")
+"""An absolute path: alone, after a flag, in a list of paths, or in the address of a database or its options."""
 
 
 def _command(program: str = "", *arguments: str) -> str:
@@ -45,8 +45,8 @@ def _command(program: str = "", *arguments: str) -> str:
 
 
 def hidden(text: str) -> str:
-    """The text with the password in any address replaced by ***."""
-    return re.sub(r"(://[^:/@\s]*:)[^@\s]*(?=@)|([?&]password=)[^&\s]*", r"\1\2***", text)
+    """The text with *** for the passwords in any address: after a user's name, which may have an @, or by name."""
+    return re.sub(r"(://[^:/\s]*:)[^@\s]*(?=@)|([?&]\w*(?:pass|pwd|secret|token)\w*=)[^&\s]*", r"\1\2***", text)
 
 
 @functools.cache

@@ -156,12 +156,14 @@ def with_preset(name: str | None, given: Mapping[str, Any]) -> Settings:
     """The given settings, with those not given filled from the preset.
 
     Without a preset nothing is filled in, except that the method is `auto` if none of method, k, r and moduli is given.
+    A setting that is None is left open.
     """
+    given = {key: value for key, value in given.items() if value is not None}
     if name is None:
-        return dict(given) if given.keys() & {"method", "k", "r", "moduli"} else {"method": "auto", **given}
+        return given if given.keys() & {"method", "k", "r", "moduli"} else {"method": "auto", **given}
     plain, changes = parsed(name)
     check_plain(plain, PRESETS, name)
-    given = changes | dict(given)
+    given = changes | given
     filled = PRESETS[plain](given)
     # an explicit set of moduli replaces the paper's pair, and explicit weights its r
     left_out = ("k", "r", "draw") if "moduli" in given else ("r",) if "weights" in given else ()

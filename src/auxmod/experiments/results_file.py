@@ -49,6 +49,7 @@ def locked(path: Path) -> Iterator[BinaryIO]:
     """Lock the results file, making it if needed, and yield it; wait while another process holds the lock."""
     unseen = f"{path} would not be seen as a results file: give its name the ending .jsonl."
     require(path.suffix == ".jsonl" or path.exists(), unseen)
+    require(path.name != METRICS, f"{path} would be taken for a run's learning curve: give it another name.")
     with user_named(path, "--results file"):
         path.parent.mkdir(parents=True, exist_ok=True)
         file = open(path, "a+b")  # noqa: SIM115

@@ -23,7 +23,7 @@ from optuna.trial import Trial, TrialState
 from auxmod.config import RunConfig
 from auxmod.experiments import claims
 from auxmod.experiments.asking import Batch, Plan, run_of, take_turn
-from auxmod.experiments.choosing import near_of, tested_near
+from auxmod.experiments.choosing import sought, tested_near
 from auxmod.experiments.ensembles import Ended, Notice, TooLarge, attempted
 from auxmod.experiments.halving import Race, Rung
 from auxmod.experiments.packing import Shape, check_precisions, plan
@@ -160,14 +160,9 @@ def _report(trial: Trial, accuracy: float, step: int) -> None:
         trial.report(accuracy, step)
 
 
-def _sought(row: Mapping[str, Any], near: bool) -> float | None:
-    """The figure a search maximises: exact or ``near`` answers to held-out inputs; None if the row lacks it."""
-    return near_of(row) if near else row.get("validation")
-
-
 def _tells(row: Mapping[str, Any], near: bool) -> bool:
     """Whether a row has the outcome a search needs; one of an earlier version may lack it."""
-    return "failed" in row or _sought(row, near) is not None
+    return "failed" in row or sought(row, near) is not None
 
 
 def _tell_rows(study: optuna.Study, batch: Batch, rows: Sequence[Mapping[str, Any]], near: bool) -> None:
@@ -175,7 +170,7 @@ def _tell_rows(study: optuna.Study, batch: Batch, rows: Sequence[Mapping[str, An
     for row in rows:
         done = "failed" not in row
         facts = {MATCH: row["scores"]["match"], NEAR: tested_near(row)} if done else {FAILED: row["failed"]}
-        value = 0.0 if "failed" in row else _sought(row, near)
+        value = 0.0 if "failed" in row else sought(row, near)
         _end(study, batch[row["hash"]][1], value, TrialState.COMPLETE, facts)
 
 

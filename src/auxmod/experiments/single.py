@@ -34,7 +34,9 @@ from auxmod.learning.trained import TrainedModel, load
 class DivergedError(RuntimeError):
     """A run's loss stopped being finite, or its final model gives no answers; its last checkpoint, if any, is kept."""
 
-    step = 0
+    def __init__(self, sentence: str, step: int = 0) -> None:
+        super().__init__(sentence)
+        self.step = step
 
 
 class Interrupted(KeyboardInterrupt):
@@ -122,8 +124,7 @@ def _finish(run: Run, event: Finished, saved: int) -> None:
     if event.dead[0] is None:
         return run.finish(event.scores[0] or {})
     kept = f"the checkpoint of step {saved:,} is kept in {run.path}" if saved else "no checkpoint had been written yet"
-    error = DivergedError(divergence(event.dead[0] + 1, kept))
-    error.step = event.dead[0] + 1
+    error = DivergedError(divergence(step := event.dead[0] + 1, kept), step)
     run.finish({"failed": str(error)})
     raise error
 
@@ -175,7 +176,7 @@ def train(
             for event in train_run(run, chosen, resume=resume, checkpoint_every=every, keep_every=keep_every):
                 tell(event)
         except DivergedError as error:
-            raise error if out else DivergedError(divergence(error.step)) from None  # its checkpoint is deleted
+            raise error if out else DivergedError(divergence(error.step), error.step) from None  # no checkpoint is left
         return load(place, device)
 
 

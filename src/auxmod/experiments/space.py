@@ -128,8 +128,9 @@ def as_setting(name: str, value: Any) -> Any:
         return alternatives(name, value)[0]
     if isinstance(value, bool | str):
         return value
-    short = float(f"{value:.12g}")
-    return int(value) if TYPES[name] is int else f"{value:.6g}" if name == "init" else short
+    if TYPES[name] is int:
+        return int(value) if value == int(value) else value  # which the configuration refuses
+    return f"{value:.6g}" if name == "init" else float(f"{value:.12g}")
 
 
 def _varies(part: Interval | list[Any]) -> bool:

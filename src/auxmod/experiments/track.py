@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from auxmod.config import RunConfig
-from auxmod.errors import UserError
+from auxmod.errors import UserError, first_line
 from auxmod.settings import flatten
 
 PROJECT = "auxmod"
@@ -71,12 +72,30 @@ def _board(module: Any, place: Path, name: str, settings: Mapping[str, Any]) -> 
 def tracked(
     start: Start | None, name: str, settings: Mapping[str, Any]
 ) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Yield a function that sends points of a run's learning curve to a tracker; without one, it does nothing."""
+    """Yield a function that sends points of a run's learning curve to a tracker; without one, it does nothing.
+
+    An error of the tracker is a warning, and what follows of the run is not sent: training goes on.
+    """
     if start is None:
         yield lambda point: None
         return
-    with start(name, settings) as log:
-        yield lambda point: log(point["step"], _numbers(point))
+    failed = False
+
+    def attempt(act: Callable[..., Any], *given: Any) -> Any:
+        nonlocal failed
+        try:
+            return act(*given)
+        except Exception as error:  # whatever it is, it must not cost the run
+            failed = True
+            warnings.warn(f"The tracker lacks run {name}, or part of it: {first_line(error)}", stacklevel=2)
+
+    run = start(name, settings)
+    log = attempt(run.__enter__)
+    try:
+        yield lambda point: None if failed else attempt(log, point["step"], _numbers(point))
+    finally:
+        if log is not None:
+            attempt(run.__exit__, None, None, None)
 
 
 def track_rows(start: Start, rows: Sequence[Mapping[str, Any]]) -> None:

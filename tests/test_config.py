@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auxmod.config import GROUPS, Method, Model, Problem, RunConfig, Training
+from auxmod.config import DATA, GROUPS, Method, Model, Problem, RunConfig, Training
 from auxmod.errors import UserError
 
 OTHER: dict[str, dict[str, Any]] = {
@@ -45,6 +45,7 @@ OTHER: dict[str, dict[str, Any]] = {
     "training": {
         "samples": 5000,
         "data_sha256": "ab",
+        "test_data_sha256": "cd",
         "epochs": 3,
         "batch": 100,
         "optimiser": "muon",
@@ -84,7 +85,7 @@ def test_the_default_runs_name_never_changes() -> None:
 
 def test_a_name_covers_every_field_but_labels_and_places() -> None:
     names = {f.name for kind in GROUPS.values() for f in dataclasses.fields(kind)}
-    assert {name for values in OTHER.values() for name in values} == names - {"method", "data"}
+    assert {name for values in OTHER.values() for name in values} == names - {"method", *DATA}
     hashes = [RunConfig().hash, RunConfig(seed=1).hash]
     for group, values in OTHER.items():
         for name, value in values.items():

@@ -22,7 +22,11 @@ from auxmod.files import read_json, unsealed
 
 FORMAT = 1
 """Version of the JSON form; a file of another version is refused."""
-LATER = {"harmonics", "asked", "augment", "tails", "readout", "lift", "optimiser", "asks"}
+DATA = {"data": "data_sha256", "test_data": "test_data_sha256"}
+"""The settings that name a file of inputs, and those that hold the digest of its contents."""
+LATER = {
+    "harmonics", "asked", "augment", "tails", "readout", "lift", "optimiser", "asks", "test_data", "test_data_sha256",
+}  # fmt: skip
 """Settings added since the first results. At their defaults the JSON form omits them, so that old hashes hold."""
 TAUS = (0.005, 0.01, 0.05, 0.1)
 """The τ of a run's τ-accuracies: how far off an answer may be, as a share of q. The paper's, and tighter ones."""
@@ -231,6 +235,10 @@ class Training(Checked):
     """Arithmetic of the trunk (tf32: of all matrix products); master weights, loss and the rest stay fp32."""
     test_samples: int = 1_000_000
     """Number of uniform inputs for the final figures; every run of a problem gets the same ones."""
+    test_data: str = ""
+    """A .npz file whose array x replaces them, at most so many; every tenth row is for the curve, and to choose by."""
+    test_data_sha256: str = ""
+    """Digest of that array."""
     asks: int = 1
     """Above 1: also measure the final model with each question asked in this many ways, and the answers averaged."""
 
@@ -329,7 +337,8 @@ class RunConfig(Checked):
     def hash(self) -> str:
         """Twelve hexadecimal digits that name this run: equal runs have equal hashes on any machine."""
         plain = self.to_dict()
-        del plain["training"]["data"]  # the path does not matter; the contents (the digest) do
+        for path in DATA:
+            plain["training"].pop(path, None)  # the path does not matter; the contents (the digest) do
         del plain["method"]["method"]  # a method is its values, not its name
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -316,6 +316,26 @@ def test_a_run_goes_on_with_data_that_have_moved(cli: Cli, capsys: pytest.Captur
     assert "drawn trains on drawn inputs: leave out --data." in capsys.readouterr().err
 
 
+def test_who_trains_on_data_is_told_what_accuracy_is_measured_on(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    cli("data", *flags("--out", "own.npz"))
+    cli("data", *flags("--out", "fresh.npz", "--seed", "1"))
+    told = "measured on uniform inputs, though those of own.npz may be others"
+    for command, place in (("train", "--out"), ("sweep", "--results")):
+        assert main([command, *flags("--data", "own.npz"), place, f"{command}.jsonl"]) == 0
+        assert told in capsys.readouterr().err
+        measured = [*flags("--data", "own.npz", "--test-data", "fresh.npz"), place, f"{command}-2.jsonl"]
+        assert main([command, *measured]) == 0
+        said = capsys.readouterr()
+        assert told not in said.err
+    shown = cli("train", *flags("--test-data", "fresh.npz", "--out", "third"))
+    assert "54 rows of" in shown
+    assert "best constant" in shown
+    assert main(["train", *flags("--test-data", "", "--out", "no")]) == 2
+    assert "--test-data is empty: name a file" in capsys.readouterr().err
+    assert main(["eval", "train.jsonl", "--asks", "3", "--samples", "50"]) == 0
+    assert "may know none of the shifted inputs that --asks 3 asks about" in capsys.readouterr().err
+
+
 def test_test_inputs_that_are_trained_on_are_told(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
     told = "About 39.3 % of the test inputs are trained on: there are 2,401 inputs of 4 numbers mod 7"
     many = flags("--samples", "1200", "--epochs", "1", "--quiet")

@@ -15,7 +15,7 @@ import pytest
 from cyclopts import App
 
 from auxmod.cli import app
-from auxmod.config import GROUPS
+from auxmod.config import DATA, GROUPS
 from auxmod.settings import AUTO, build
 
 FROZEN = Path(__file__).with_name("surface.json")
@@ -63,7 +63,7 @@ def test_every_setting_is_a_flag_with_help_an_environment_variable_and_a_true_de
     flags = {a.name: a for a in app["train"].assemble_argument_collection() if a.show}
     for group, made in GROUPS.items():
         for field in made.__dataclass_fields__.values():
-            if field.name == "data_sha256":
+            if field.name in DATA.values():
                 continue
             argument = flags[f"--{field.name.replace('_', '-')}"]
             assert len(argument.parameter.help) > 8, field.name

@@ -83,7 +83,7 @@ def test_models_are_kept_where_that_is_asked_and_can_be_measured(
     first, second = (row["hash"] for row in read_results(results))
     assert lines(results) == 4  # both were trained once more, for their models
     assert sorted(os.listdir(models)) == sorted([first, second])
-    assert sorted(os.listdir(models / first / "steps")) == ["10", "20", "30"]
+    assert sorted(os.listdir(models / first / "steps")) == ["0", "10", "20", "30"]
     assert json.loads(said("eval", str(models / first), "--samples", "200", "--json"))["samples"] == 200
     assert json.loads(said(*command, "--keep-models", "--json"))["models"] == str(models)
     assert json.loads(said("runs", "show", first, "--store", str(tmp_path), "--json"))["model"] == str(models / first)

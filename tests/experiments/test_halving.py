@@ -63,9 +63,9 @@ def test_whoever_stays_learns_what_it_learns_alone(monkeypatch: pytest.MonkeyPat
     sizes: list[int] = []
     honest = Ensemble.__init__
 
-    def counting(self: Ensemble, members: Any, *rest: Any) -> None:
+    def counting(self: Ensemble, members: Any, *rest: Any, **named: Any) -> None:
         sizes.append(len(members))
-        honest(self, members, *rest)
+        honest(self, members, *rest, **named)
 
     monkeypatch.setattr(Ensemble, "__init__", counting)
     events = list(train_ensemble(configs, CPU, rungs=RUNGS))

@@ -93,7 +93,7 @@ def test_the_same_call_goes_on_and_trains_nothing_twice(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["r.jsonl", "r.jsonl.models"]
     assert sorted(os.listdir(models_of(place))) == sorted(cell.config.hash for cell in cells)
     on_its_way = sorted(os.listdir(models_of(place) / first[0].config.hash / "steps"), key=int)
-    assert on_its_way == ["6", "12", "18"]
+    assert on_its_way == ["0", "6", "12", "18"]
     early = auxmod.load(models_of(place) / first[0].config.hash / "steps" / "6")
     assert not torch.equal(
         early(torch.tensor(X)), auxmod.load(models_of(place) / first[0].config.hash)(torch.tensor(X))
@@ -134,7 +134,7 @@ def test_models_on_their_way_that_are_asked_for_too_late_are_told_of(tmp_path: P
     assert begun(events) == [1]
     shutil.rmtree(kept[1])
     assert told(6) == []
-    assert [sorted(os.listdir(place / "steps"), key=int) for place in kept] == [["6", "12", "18"]] * 2
+    assert [sorted(os.listdir(place / "steps"), key=int) for place in kept] == [["0", "6", "12", "18"]] * 2
 
 
 def test_what_lies_where_a_model_is_to_be_kept_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
@@ -346,9 +346,9 @@ def test_one_that_came_to_nothing_has_no_model_though_one_lies_there(tmp_path: P
 
 @pytest.mark.parametrize("place", ["", 5, b""])
 def test_results_are_a_path_or_nothing(place: Any) -> None:
-    with pytest.raises(UserError, match=r"results is .*, but must be a path, or None to keep nothing"):
+    with pytest.raises(UserError, match=r"results is .*, but must be a path"):
         auxmod.sweep(results=place, k=3, **AXES)
-    with pytest.raises(UserError, match=r"out is .*, but must be a path, or None to keep nothing"):
+    with pytest.raises(UserError, match=r"out is .*, but must be a path"):
         auxmod.train(tiny(), out=place)
 
 
@@ -417,7 +417,7 @@ def test_of_several_methods_k_and_r_are_of_aux_alone() -> None:
         ({"kay": [3]}, "no setting 'kay'"),
         ({"seed": []}, "empty list"),
         ({"results": "."}, "must be a file, or None to keep nothing"),
-        ({"results": "a\0b"}, "must be a path, or None to keep nothing"),
+        ({"results": "a\0b"}, "must be a path"),
         ({"runs": [tiny()]}, "not both"),
     ],
 )

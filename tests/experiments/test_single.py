@@ -300,6 +300,33 @@ def test_rows_that_do_not_fit_are_named_by_their_file(tmp_path: Path) -> None:
         auxmod.train(**OWN, data=tmp_path / "wide.npz")
 
 
+def test_rows_of_ones_own_are_what_a_run_is_measured_on(tmp_path: Path) -> None:
+    rows = np.random.default_rng(3).integers(0, 2, (50, 4))
+    path = save(tmp_path / "test.npz", rows)
+    run = Run.create(tmp_path / "run", resolved(SETTINGS | {"method": "aux", "test_data": str(path), "asks": 2}))
+    complete(run)
+    model, result = auxmod.load(run.path), run.result
+    assert result is not None
+    measured = model.evaluate(x=np.delete(rows, np.s_[::10], 0))
+    assert {name: result[name] for name in measured} == measured
+    assert (measured["samples"], result["asked"]["samples"]) == (45, 45)
+    last = run.curve()[-1]
+    assert last["accuracy"] == model.evaluate(x=rows[::10])["match"]
+    assert run.config.hash != tiny(method="aux").hash
+    moved = path.rename(tmp_path / "moved.npz")
+    assert resolved(SETTINGS | {"method": "aux", "test_data": moved, "asks": 2}).hash == run.config.hash
+
+
+def test_few_rows_to_measure_on_are_refused_and_many_are_measured_in_part(tmp_path: Path) -> None:
+    one = save(tmp_path / "one.npz", np.zeros((1, 4), dtype=int))
+    with pytest.raises(UserError, match=r"one\.npz has 1 row, but --test-data needs two or more"):
+        resolved(SETTINGS | {"test_data": one})
+    many = save(tmp_path / "many.npz", np.random.default_rng(0).integers(0, 7, (900, 4)))
+    model = tmp_path / "model"
+    auxmod.train(**SETTINGS | {"method": "aux", "test_data": many}, out=model)
+    assert (Run.open(model).result or {})["samples"] == SETTINGS["test_samples"]
+
+
 # -- models on their way, and whoever watches ----------------------------------------------------------------
 
 
@@ -312,12 +339,13 @@ def test_models_are_kept_on_their_way(tmp_path: Path, config: RunConfig, killed_
             next(events)
         events.close()
     complete(run, resume=killed_after is not None, checkpoint_every=4, keep_every=5)
-    assert sorted(int(path.name) for path in (run.path / "steps").iterdir()) == [5, 10, 15]
-    ensemble, models = Ensemble([config], CPU), {}
+    assert sorted(int(path.name) for path in (run.path / "steps").iterdir()) == [0, 5, 10, 15]
+    ensemble = Ensemble([config], CPU)
+    models = {0: {name: p[0].clone() for name, p in ensemble.encoder.named_parameters()}}
     for event in ensemble.fit():
         if isinstance(event, Progress):
             models[event.step] = {name: p[0].clone() for name, p in ensemble.encoder.named_parameters()}
-    for step in (5, 10, 15):
+    for step in (0, 5, 10, 15):
         model = auxmod.load(run.path / "steps" / str(step))
         assert model.config == config
         for name, p in model.encoder.named_parameters():

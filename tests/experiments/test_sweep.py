@@ -143,7 +143,7 @@ def test_killed_after_any_events_it_goes_on_to_the_same_models(tmp_path: Path, m
     finish(cells, results, models=Models(results, 7))
     made = files_below(models_of(results))
     assert made == files_below(models_of(whole))
-    places = [run.hash + way for run in cells for way in ("", "/steps/7", "/steps/14")]
+    places = [run.hash + way for run in cells for way in ("", "/steps/0", "/steps/7", "/steps/14")]
     assert sorted(made) == sorted(f"{place}/{name}" for place in places for name in (CONFIG, MODEL))
 
 
@@ -364,10 +364,10 @@ def test_a_sweep_costs_little_beyond_its_training(tmp_path: Path, monkeypatch: p
     spent = 0.0
 
     class Timed(engine.Ensemble):
-        def __init__(self, *args: Any) -> None:
+        def __init__(self, *args: Any, **named: Any) -> None:
             nonlocal spent
             began = time.perf_counter()
-            super().__init__(*args)
+            super().__init__(*args, **named)
             spent += time.perf_counter() - began
 
         def fit(self) -> Any:

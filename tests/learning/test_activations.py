@@ -9,6 +9,7 @@ import torch
 
 import auxmod
 from auxmod.learning.trained import TrainedModel
+from auxmod.problem import sampling
 from tiny import tiny
 
 X = np.random.default_rng(0).integers(0, 7, (5, 4))
@@ -114,3 +115,48 @@ def test_a_hook_of_nothing_or_of_another_shape_is_refused() -> None:
 def test_hooks_that_are_no_functions_by_name_are_a_sentence(hooks: Any) -> None:
     with pytest.raises(auxmod.UserError, match="Hooks are functions by name"):
         made().activations(X, hooks=hooks)
+
+
+def test_gradients_are_kept_where_asked() -> None:
+    model = made(pooling="mean")
+    assert not any(value.requires_grad for value in model.activations(X).values())
+    seen = model.activations(X, gradients=True)
+    z, outputs = seen["blocks.0.attn.hook_z"], seen["outputs"]
+    (slope,) = torch.autograd.grad(outputs[:, 0].sum(), z)
+    step = 1e-2 * slope / slope.norm()
+    moved = model.activations(X, hooks={"blocks.0.attn.hook_z": lambda value: value + step})["outputs"]
+    gained = float((moved[:, 0] - outputs[:, 0].detach()).sum())
+    assert gained == pytest.approx(float((slope * step).sum()), rel=0.05)
+
+
+def test_only_the_values_asked_for_are_returned() -> None:
+    model = made(embedding="token")
+    seen = model.activations(X)
+    for names in (["pooled"], ["values", "hook_embed"], []):
+        some = model.activations(X, names=names)
+        assert sorted(some) == sorted(names)
+        assert all(torch.equal(some[name], seen[name]) for name in names)
+    with pytest.raises(auxmod.UserError, match=r"nothing called hook_z here; known are: hook_embed, .*outputs"):
+        model.activations(X, names=["hook_z"])
+    with pytest.raises(auxmod.UserError, match="must be a list of names"):
+        model.activations(X, names="pooled")
+
+
+@pytest.mark.parametrize("embedding", ["token", "angular"])
+def test_features_are_what_the_encoder_and_its_plain_twin_read(embedding: str) -> None:
+    model = made(embedding=embedding)
+    features, rows = model.features(X), torch.from_numpy(X)
+    assert features.shape == ((5, 4) if embedding == "token" else (5, 4, 2 * model.config.method.rungs))
+    with torch.no_grad():
+        torch.testing.assert_close(model.encoder(features[None])[0], model(rows))
+        torch.testing.assert_close(model.to_torch()(features), model(rows), rtol=1e-5, atol=1e-6)
+
+
+def test_a_model_is_measured_with_values_changed() -> None:
+    model = made()
+    assert model.evaluate(500, hooks={}) == model.evaluate(500)
+    blind = model.evaluate(500, hooks={"pooled": torch.zeros_like})
+    always = model.activations(X[:1], hooks={"pooled": torch.zeros_like})["values"].round() % 7
+    about = {"seed": sampling.TEST_SEED, "stream": "test", "start": 0, "count": 500, "n": 4, "q": 7}
+    drawn = sampling.inputs("uniform", "zero", **about, device=torch.device("cpu"))  # type: ignore[arg-type]
+    assert blind["match"] == int((drawn.sum(-1) % 7 == always).sum()) / 500

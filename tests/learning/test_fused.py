@@ -182,7 +182,7 @@ def test_sums_of_products_are_the_plain_ones(size):
 @gpu
 def test_the_lift_s_gradient_is_a_matrix_product():
     f, dh = torch.randn(3, 1001, 4, device=CUDA), torch.randn(3, 1001, 256, device=CUDA)
-    weight, bias = fused.kernels.lift_backward(dh, f)
+    weight, bias = fused.kernels.embed_backward(dh, f)
     torch.testing.assert_close(weight.double(), dh.double().mT @ f.double(), rtol=1e-4, atol=1e-3, check_dtype=False)
     torch.testing.assert_close(bias.double(), dh.double().sum(1), rtol=1e-4, atol=1e-3, check_dtype=False)
 

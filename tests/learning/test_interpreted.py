@@ -113,6 +113,6 @@ def test_products_of_matrices_are_what_they_are_called() -> None:
     x, y, z = (torch.randn(2, 20, 20, generator=make) for _ in range(3))
     torch.testing.assert_close(fused.updates.combine(x, y, z, 3.5, -1.5, 0.25), muon.combine(x, y, z, 3.5, -1.5, 0.25))
     f, dh = torch.randn(2, 100, 4, generator=make), torch.randn(2, 100, WIDTH, generator=make)
-    weight, bias = fused.kernels.lift_backward(dh, f)
+    weight, bias = fused.kernels.embed_backward(dh, f)
     torch.testing.assert_close(weight, dh.mT @ f, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(bias, dh.sum(1), rtol=1e-4, atol=1e-4)

@@ -51,6 +51,12 @@ def test_a_head_too_large_says_what_it_needs_and_what_to_do(monkeypatch: pytest.
     assert "--embedding angular" in sentence
 
 
+def test_a_table_too_large_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 2**30)
+    with pytest.raises(UserError, match=r"a row for each of 268,435,456 numbers\. Use --embedding angular"):
+        memory.check_fits(tiny(embedding="token", q=2**28, readout="angles"), CPU)
+
+
 def test_a_model_too_large_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     config = tiny()  # precision auto: on a CPU fp32
     needed = member_bytes(config, "fp32")

@@ -289,3 +289,27 @@ def test_points_at_infinity_are_no_answers(model: auxmod.TrainedModel) -> None:
 def test_what_is_of_another_kind_is_refused(model: auxmod.TrainedModel, options: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError, match=words):
         model.evaluate(**options)
+
+
+@pytest.mark.parametrize("place", [None, 5, b"abc", "", "a\0b", "a" * 5000, "b" * 300])
+def test_a_place_that_is_no_path_is_a_sentence(place: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = auxmod.train(tiny(epochs=1))
+    for act in (auxmod.load, model.save_pretrained):
+        with pytest.raises(auxmod.UserError, match=r"but must be a path\.|give a shorter one\."):
+            act(place)
+    if place is not None:
+        with pytest.raises(auxmod.UserError, match=r"but must be a path\.|give a shorter one\."):
+            auxmod.train(tiny(epochs=1), out=place)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("embedding", ["token", "angular"])
+def test_a_model_in_double_computes_in_double(embedding: str) -> None:
+    model = auxmod.train(tiny(epochs=1, embedding=embedding)).double()
+    x = torch.tensor([[1, 2, 3, 6], [0, 5, 4, 4]])
+    outputs, seen = model(x), model.activations(x)
+    assert outputs.dtype == seen["outputs"].dtype == seen["blocks.0.attn.hook_q"].dtype == torch.float64
+    torch.testing.assert_close(seen["outputs"], outputs, rtol=1e-12, atol=1e-13)
+    torch.testing.assert_close(model.to_torch()(model.features(x)), outputs, rtol=1e-12, atol=1e-13)
+    assert model.values(x) == pytest.approx(seen["values"].numpy(), abs=1e-9)

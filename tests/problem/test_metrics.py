@@ -138,3 +138,19 @@ def test_an_answer_that_is_no_number_is_wrong_and_counted() -> None:
     good, bad = tally.report(angles=True)
     assert (good["match"], "missing" in good) == (1.0, False)
     assert (bad["match"], bad["tau"]["0.1"], bad["missing"]) == (pytest.approx(1 / 3), pytest.approx(1 / 3), 2)
+
+
+@given(
+    st.integers(2, 30).flatmap(lambda q: st.tuples(st.just(q), st.lists(st.integers(0, q - 1), min_size=1))),
+    st.sampled_from([None, 0.005, 0.05, 0.13, 0.5]),
+    st.booleans(),
+)
+def test_the_best_constant_answer_is_the_best_of_all(
+    case: tuple[int, list[int]], tau: float | None, angles: bool
+) -> None:
+    q, residues = case
+    answers = np.arange(0, q, 0.25 if angles and tau else 1)  # where it is an angle the best lies midway between two
+    bound = 0.0 if tau is None else tau * q
+    right = [sum(brute_distance(float(a), r, q) <= bound + 1e-9 for r in residues) for a in answers]
+    found = metrics.best_constant(torch.tensor(residues), q, tau, angles)
+    assert found * len(residues) == pytest.approx(max(right))

@@ -19,7 +19,10 @@ from auxmod.experiments.presets import with_preset
 from auxmod.files import STATE, check_free, write_named
 from auxmod.settings import build
 
-_ASKS = "Ask each question so many ways, of shifted inputs, and average: slower, and more exact."
+_ASKS = (
+    "Ask each question so many ways, of shifted inputs, and average: slower, and more exact, unless the model was "
+    "trained on special inputs."
+)
 
 
 def evaluate(
@@ -60,6 +63,7 @@ def evaluate(
 
     model = load(run, device)
     _say_unfinished(run)
+    _say_shifted(model.config, asks)
     if file:
         source, inputs = {"file": str(file)}, f"inputs of {file}"
         options: dict[str, Any] = {"x": _own_rows(file, run, model.config)}
@@ -124,6 +128,7 @@ def predict(
 
     model = load(run, device)
     _say_unfinished(run)
+    _say_shifted(model.config, asks)
     problem = model.config.problem
     answers = model.answers([_whole(numbers)] if numbers else _rows(file, problem), asks)
     if json:
@@ -137,6 +142,13 @@ def _say_unfinished(run: Path) -> None:
 
     if (run / STATE).exists() and Run.open(run).result is None:
         say(f"{run} did not come to its end: this is its last checkpoint.")
+
+
+def _say_shifted(config: RunConfig, asks: int) -> None:
+    """Warn if a question is asked of shifted inputs, which the model may not know."""
+    if asks > 1 and config.training.data:
+        own = Path(config.training.data).name
+        say(f"The model was trained on {own}, and may know none of the shifted inputs that --asks {asks} asks about.")
 
 
 def _whole(words: list[str]) -> list[int]:

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin, get_type_
 from cyclopts import Group, Parameter, Token
 from docstring_parser import parse_from_object
 
-from auxmod.checked import longhand, number
-from auxmod.config import GROUPS
+from auxmod.checked import flag, longhand, number
+from auxmod.config import DATA, GROUPS
 from auxmod.errors import require
 from auxmod.experiments.presets import GRID
 from auxmod.experiments.ranges import TYPES, alternatives, flat
 from auxmod.files import read_toml
 from auxmod.settings import ADAMW_RATE, AUTO
 
-HIDDEN = {"data_sha256"}
+HIDDEN = {*DATA.values()}
 """Fields that are computed, never given."""
 _EXTRA = (
     ("k", int, "method", "The auxiliary modulus is K·q, for --method aux.", "4, or as the preset has it"),
@@ -141,7 +141,8 @@ Quiet = Annotated[bool, SWITCH, Parameter(help="No progress.", group=RUN)]
 def given_axes(flags: Any, file: Path | None = None) -> dict[str, Any]:
     """The settings the user gave, unparsed: text may be a value, a list or a range."""
     said = {} if flags is None else {k: v for k, v in vars(flags).items() if v is not None}
-    require(said.get("data") != "", "--data is empty: name a file, or leave it out and inputs are drawn.")
+    for name in DATA:
+        require(said.get(name) != "", f"{flag(name)} is empty: name a file, or leave it out and inputs are drawn.")
     return over(flat(read_toml(file, "--config"), f"--config {file}") if file else {}, said)
 
 

@@ -14,6 +14,7 @@ from auxmod.checked import flag, number
 from auxmod.cli.display import console, percent, print_json, table
 from auxmod.cli.options import RUN, WHOLE, ConfigFile, Device, Json, Preset, Quiet, SweepFlags, given_axes, numbers
 from auxmod.cli.sweep import ResultsFile
+from auxmod.cli.train import say_measured
 from auxmod.cli.watch import Watch, stop_when_asked
 from auxmod.errors import require
 from auxmod.experiments.choosing import NEAR
@@ -77,7 +78,7 @@ def search(
     from auxmod.learning.precision import resolve_device
 
     how, chosen = _plan(trials, budget, members, rungs, seed_sampler), resolve_device(device)
-    examples(space, chosen)
+    say_measured(examples(space, chosen)[:1])
     Results(results).refresh()
     with opened(storage, study or space.name, space) as kept, stop_when_asked() as stopping:
         with Watch(quiet) as watch:

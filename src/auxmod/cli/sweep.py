@@ -28,7 +28,7 @@ from auxmod.cli.options import (
     given_axes,
     over,
 )
-from auxmod.cli.train import say_seen
+from auxmod.cli.train import say_measured
 from auxmod.cli.watch import Watch, duration, stop_when_asked
 from auxmod.config import RunConfig
 from auxmod.errors import require
@@ -93,7 +93,7 @@ class Common:
         if models and (told := models.without_steps(set(configs) - set(left))):
             say(told)
         if left:
-            say_seen(left)
+            say_measured(left)
             from auxmod.experiments.ensembles import Ended
 
             with stop_when_asked() as stopping, Watch(self.quiet) as watch:

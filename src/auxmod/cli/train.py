@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -78,13 +78,23 @@ def train(
     chosen = resolve_device(device)
     place = out or default_path(run_config)
     start = tracker(track, place.parent) if track else None
-    say_seen([run_config])
+    say_measured([run_config])
     run = run or create_run(place, run_config, chosen)
     options: dict[str, Any] = {"checkpoint_every": checkpoint_every, "keep_every": keep_every}
     result = watch_run(run, chosen, quiet, resume=resume, start=start, **options)
     if json:
         return print_json({"run": str(run.path), "hash": run_config.hash, **result})
-    console().print(scores_table(run.path, result))
+    tested = run_config.training.test_data
+    console().print(scores_table(run.path, result, f"rows of {tested}" if tested else "uniform inputs"))
+
+
+def say_measured(configs: Collection[RunConfig]) -> None:
+    """Warn on stderr if what runs are measured on says little about what they learn."""
+    drawn = [config for config in configs if not config.training.test_data]
+    say_seen(drawn)
+    if own := next((config.training.data for config in drawn if config.training.data), ""):
+        told = f"Accuracy is measured on uniform inputs, though those of {Path(own).name} may be others"
+        say(f"{told}: to measure, and to choose, on rows of your own, give --test-data.")
 
 
 def say_seen(configs: Iterable[RunConfig]) -> None:
@@ -148,6 +158,7 @@ def scores_table(run: Path, scores: dict[str, Any], inputs: str = "uniform input
         "model": [scores["match"], *scores["tau"].values()],
         **({f"asked {often['asks']} ways": [often["match"], *often["tau"].values()]} if often else {}),
         "chance": [scores["chance"], *scores["tau_chance"].values()],
+        **({"best constant": [scores["constant"], *scores["tau_constant"].values()]} if "constant" in scores else {}),
     }
     rows = [[name, *map(percent, shares)] for name, *shares in zip(*columns.values(), strict=True)]
     return titled(title, table("", list(columns), rows))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from auxmod.checked import longhand, number, one_form, shown
-from auxmod.config import TAUS
+from auxmod.config import DATA, TAUS
 from auxmod.errors import UserError, require
 from auxmod.experiments.choosing import NEAR, near_of
 from auxmod.experiments.ranges import TYPES
@@ -239,7 +239,7 @@ def differing(entries: Sequence[Entry]) -> list[str]:
     settings = [entry.settings for entry in entries]
     sugar = any(all(each[name] is not None for each in settings) for name in ("k", "r"))
     hidden = {*(("moduli", "weights") if sugar else ("k", "r"))}
-    hidden |= {"data_sha256"} if len({each["data"] for each in settings}) > 1 else {"data"}
+    hidden |= {by if len({each[path] for each in settings}) > 1 else path for path, by in DATA.items()}
     names = (name for name in (settings[0] if settings else ()) if name not in hidden)
     return [name for name in names if len({str(each[name]) for each in settings}) > 1]
 
@@ -249,6 +249,7 @@ def labels(entries: Sequence[Entry]) -> list[str]:
     names = differing(entries)
     if len(names) > MANY:
         names = [name for name in names if name in TELLING]
-    settings = [entry.settings | {"data": Path(entry.settings["data"]).name or "drawn"} for entry in entries]
+    files = [{path: Path(entry.settings[path]).name or "drawn" for path in DATA} for entry in entries]
+    settings = [entry.settings | own for entry, own in zip(entries, files, strict=True)]
     made = [" ".join(f"{name}={shown(each[name])}" for name in names) for each in settings]
     return made if all(made) and len(set(made)) == len(made) else [entry.name for entry in entries]

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from auxmod.config import RunConfig
+from auxmod.config import DATA, RunConfig
 from auxmod.errors import UserError, first_line, require
 from auxmod.experiments.claims import Claim
 from auxmod.experiments.halving import Race, Rung
 from auxmod.experiments.kept import Models
 from auxmod.experiments.origin import provenance
-from auxmod.experiments.resolving import load_data
+from auxmod.experiments.resolving import load_data, load_test_data
 from auxmod.experiments.results_file import result_row
 from auxmod.experiments.saving import Saver, read
 from auxmod.experiments.single import Interrupted, device_name, divergence
@@ -94,6 +94,8 @@ def train_ensemble(
     kept, race.models = OnTheWay(models.of, models.every, race.step) if models else None, models is not None
     if kept and _begun_without(kept, race, configs):
         yield Notice(f"Models on their way are kept from step {race.step:,} on: so far it was trained without.")
+    if kept:
+        kept.start(ensemble)
     yield Started(list(configs), race.step, steps)
     while True:
         riding = ensemble.configs
@@ -147,7 +149,7 @@ def _restored_or_made(
 def _made(configs: Sequence[RunConfig], device: torch.device, snapshot: dict[str, Tensor] | None = None) -> Ensemble:
     """An ensemble at its start, or where a snapshot was taken."""
     clean_up(device)
-    ensemble = Ensemble(configs, device, load_data(configs))
+    ensemble = Ensemble(configs, device, load_data(configs), test_data=load_test_data(configs))
     if snapshot is not None:
         ensemble.restore(snapshot)
     return ensemble
@@ -171,10 +173,13 @@ def _restored(state: Path, configs: Sequence[RunConfig], device: torch.device) -
 
 
 def _found(saved: RunConfig, configs: Sequence[RunConfig]) -> RunConfig:
-    """A run as it was saved; if it has a data file, with the path where that is now."""
-    own, now = saved.training, (config.training for config in configs)
-    data = next((each.data for each in now if each.data_sha256 == own.data_sha256), own.data)
-    return replace(saved, training=replace(own, data=data))
+    """A run as it was saved, but with the paths where its files of inputs are now."""
+    own, now = saved.training, [config.training for config in configs]
+    places = {
+        path: next((getattr(each, path) for each in now if getattr(each, by) == getattr(own, by)), getattr(own, path))
+        for path, by in DATA.items()
+    }
+    return replace(saved, training=replace(own, **places))
 
 
 # -- rows -----------------------------------------------------------------------------------------------------

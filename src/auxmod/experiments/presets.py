@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from auxmod.checked import OF_LINEAR, flag, is_int
+from auxmod.config import DATA
 from auxmod.errors import require
 from auxmod.experiments.ranges import alternatives
 from auxmod.settings import AUTO, SETTINGS
@@ -123,7 +124,7 @@ PRESETS: dict[str, Callable[[Mapping[str, Any]], Settings]] = {
 
 CHANGE = re.compile(r"\+(?=[A-Za-z])")
 """The + before each change in a preset's name, but not that of 1e+4."""
-GIVEN = ("embedding", "samples", "test_samples", "asks", "data", "data_sha256")
+GIVEN = ("embedding", "samples", "test_samples", "asks", *DATA.keys(), *DATA.values())
 CHANGEABLE = tuple(name for name, group in SETTINGS.items() if group in ("model", "training") and name not in GIVEN)
 """Settings that a preset's name may change: how the encoder is built and trained, not what is learned and measured."""
 

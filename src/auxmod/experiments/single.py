@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,9 +20,9 @@ from auxmod.checked import is_int
 from auxmod.config import RunConfig
 from auxmod.errors import require
 from auxmod.experiments.origin import provenance
-from auxmod.experiments.resolving import load_data, resolved, resumed, with_digest
+from auxmod.experiments.resolving import load_data, load_test_data, resolved, resumed, with_digest
 from auxmod.experiments.run_directory import Run
-from auxmod.files import RESULT, STATE
+from auxmod.files import RESULT, STATE, path_of
 from auxmod.learning.checkpoint import OnTheWay, load_state, save_model, save_state
 from auxmod.learning.engine import Ensemble, Finished, Progress
 from auxmod.learning.memory import check_fits, clean_up
@@ -82,11 +81,12 @@ def _train(
     config = run.config
     began, earlier = time.monotonic(), run.provenance if resume else {}
     before, begun = earlier.get("seconds", 0.0), _begun(earlier) if earlier else {}
-    ensemble = Ensemble([config], device, load_data([config]))
+    ensemble = Ensemble([config], device, load_data([config]), test_data=load_test_data([config]))
     if resume and (run.path / STATE).exists():
         load_state(run.path / STATE, ensemble)
     saved = int(ensemble.step_number)
     on_the_way = OnTheWay(lambda _: run.path, keep_every, saved)
+    on_the_way.start(ensemble)
     run.rewind(saved)
     if "failed" in (run.outcome or {}):
         (run.path / RESULT).unlink()  # the run goes on, so it has not failed yet
@@ -183,9 +183,8 @@ def train(
 def check_options(keep_every: int | None, tell: object, **places: object) -> None:
     """Refuse wrong values of ``keep_every`` and ``tell``, and ``places`` that are neither a path nor None."""
     for name, place in places.items():
-        path = os.fspath(place) if isinstance(place, str | os.PathLike) else ""
-        able = place is None or (path != "" and "\0" not in str(path))
-        require(able, f"{name} is {place!r}, but must be a path, or None to keep nothing.")
+        if place is not None:
+            path_of(place, name)
     able = keep_every is None or (is_int(keep_every) and keep_every >= 1)
     require(able, f"keep_every is {keep_every!r}, but must be a whole number of steps.")
     require(callable(tell), f"tell is {tell!r}, but must be a function, such as print.")

@@ -8,7 +8,7 @@ Shapes: B batch, T positions (terms, and one more in front with `cls` pooling), 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import torch
 from torch import Tensor
@@ -22,23 +22,29 @@ Note = Callable[[str, Tensor], Tensor]
 """Stores a value under its name and returns the value to continue with."""
 
 
-def activations(encoder: Encoder, features: Tensor, hooks: Mapping[str, Hook]) -> dict[str, Tensor]:
-    """Return one model's intermediate values, float32, by name, for tokens (1, B, N) or features (1, B, N, inputs).
+def activations(
+    encoder: Encoder, features: Tensor, hooks: Mapping[str, Hook], names: Collection[str] | None = None
+) -> dict[str, Tensor]:
+    """Return one model's intermediate values by name, in its own dtype, for tokens (1, B, N) or features (1, B, N, ·).
 
-    If ``hooks`` has a function for a name, its result replaces that value, and all later values follow from it. Raise
-    a `UserError` for hooks that are not functions by name, an unknown name, or a result of another shape, dtype or
-    device.
+    If ``hooks`` has a function for a name, its result replaces that value, and all later values follow from it. With
+    ``names``, only those values are kept. Raise a `UserError` for hooks that are not functions by name, an unknown
+    name, or a result of another shape, dtype or device.
     """
     able = isinstance(hooks, Mapping) and all(isinstance(name, str) and callable(hook) for name, hook in hooks.items())
     require(able, "Hooks are functions by name, as in hooks={'pooled': lambda value: 0 * value}.")
     seen: dict[str, Tensor] = {}
+    known: list[str] = []
 
     def note(name: str, value: Tensor) -> Tensor:
-        seen[name] = hooks[name](value.clone()) if name in hooks else value  # a hook may write into what it gets
+        own = hooks[name](value.clone()) if name in hooks else value  # a hook may write into what it gets
         like = f"The hook of {name} must give a tensor like its own: {_kind(value)}"
-        require(isinstance(seen[name], Tensor), f"{like}.")
-        require(_kind(seen[name]) == _kind(value), f"{like}, not {_kind(seen[name])}.")
-        return seen[name]
+        require(isinstance(own, Tensor), f"{like}.")
+        require(_kind(own) == _kind(value), f"{like}, not {_kind(own)}.")
+        known.append(name)
+        if names is None or name in names:
+            seen[name] = own
+        return own
 
     h = note("hook_embed", encoder.embedded(features)[0])
     B, T, D = h.shape
@@ -51,8 +57,8 @@ def activations(encoder: Encoder, features: Tensor, hooks: Mapping[str, Hook]) -
     read = stream.view(1, B, T, D)[:, :, 0] if encoder.model.reads_first else stream
     pooled = note("pooled", encoder.read(read, T)[0])
     note("outputs", encoder.head(pooled[None])[0])
-    unknown = sorted(hooks.keys() - seen.keys())
-    require(not unknown, f"There is nothing called {', '.join(unknown)} here; known are: {', '.join(seen)}.")
+    unknown = sorted({*hooks, *(names or ())} - {*known})
+    require(not unknown, f"There is nothing called {', '.join(unknown)} here; known are: {', '.join(known)}.")
     return seen
 
 

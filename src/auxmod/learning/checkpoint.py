@@ -41,7 +41,7 @@ def save_model(directory: Path, encoder: Encoder, member: int, config: RunConfig
 
 @dataclass
 class OnTheWay:
-    """Keeps models during training, every ``every`` steps (at the next event), beside the final model."""
+    """Keeps models before the first step and every ``every`` steps (at the next event), beside the final model."""
 
     place: Callable[[RunConfig], Path]
     """A function that gives the directory of a run's final model."""
@@ -50,10 +50,17 @@ class OnTheWay:
     last: int
     """The step of the last event; before the first one, the step from which training goes on."""
 
+    def start(self, ensemble: Ensemble) -> None:
+        if self.every and self.last == 0:
+            self._keep(ensemble, ensemble.dead(), 0)
+
     def see(self, ensemble: Ensemble, event: Progress) -> None:
         if self.every and event.step // self.every > self.last // self.every:
-            save_models(ensemble, event.dead, lambda run: self.place(run) / STEPS / str(event.step))
+            self._keep(ensemble, event.dead, event.step)
         self.last = event.step
+
+    def _keep(self, ensemble: Ensemble, dead: Sequence[int | None], step: int) -> None:
+        save_models(ensemble, dead, lambda run: self.place(run) / STEPS / str(step))
 
 
 def save_models(ensemble: Ensemble, dead: Sequence[int | None], place: Callable[[RunConfig], Path | None]) -> None:

@@ -30,7 +30,7 @@ from auxmod.learning.objective import Objective
 from auxmod.learning.optimiser import Hyper, Memory, OptimiserState, apply, decide
 from auxmod.learning.precision import products, resolve_precision, trunk_dtype
 from auxmod.problem import labels, rng, sampling
-from auxmod.problem.rows import given_rows
+from auxmod.problem.rows import given_rows, parted
 
 VALIDATION_SAMPLES, ASKED_SAMPLES = 2_000, 20_000
 LOGS, EVALUATIONS = 200, 10
@@ -71,7 +71,7 @@ def shape_of(config: RunConfig) -> tuple[Any, ...]:
     m, t = config.model, config.training
     structure = tuple(getattr(m, f.name) for f in fields(m) if f.name not in ("init", "lift"))
     rungs = (len(config.method.moduli), len(config.method.harmonics)) if m.angles else None
-    lengths = ("samples", "epochs", "batch", "precision", "optimiser", "test_samples", "asks")
+    lengths = ("samples", "epochs", "batch", "precision", "optimiser", "test_samples", "test_data_sha256", "asks")
     return config.problem.n, rungs, structure, *(getattr(t, name) for name in lengths)
 
 
@@ -91,8 +91,12 @@ class Ensemble:
         device: torch.device | str,
         data: Sequence[np.ndarray[Any, Any] | None] | None = None,
         dtype: torch.dtype = torch.float32,
+        test_data: np.ndarray[Any, Any] | None = None,
     ) -> None:
-        """``data`` has each run's own inputs (S, N), or None to draw them; ``dtype`` is that of the master weights."""
+        """``data`` has each run's own inputs (S, N), or None to draw them; ``dtype`` is that of the master weights.
+
+        ``test_data`` are rows on which to measure all runs, in place of drawn ones.
+        """
         self.configs, self.device = list(configs), (device := torch.device(device))
         require(len({shape_of(c) for c in self.configs}) == 1, "Only runs of one shape can be trained together.")
         if device.index is not None and device.type == "cuda":
@@ -116,6 +120,11 @@ class Ensemble:
         self.step_number = torch.zeros((), dtype=torch.int64, device=device)
         self.loss_sum = torch.zeros(len(self.configs), dtype=dtype, device=device)
 
+        self.own_rows: dict[str, Tensor] = {}
+        """The rows to measure on, by stream; none if they are drawn."""
+        if test_data is not None:
+            parts = zip(("validation", "test"), parted(test_data), strict=True)
+            self.own_rows = {stream: torch.from_numpy(part).to(device) for stream, part in parts}
         given = given_rows(data, self.configs)
         self.x = torch.empty(len(self.configs), first.training.samples, self.n, dtype=torch.int32, device=device)
         for row, c, own in zip(self.x, self.configs, given, strict=True):
@@ -154,8 +163,8 @@ class Ensemble:
     def _embed(self, features: Tensor) -> Tensor:
         """The first residual stream, (E, B·N, D); with `cls` pooling, (E, B·(N + 1), D)."""
         embed, (E, B, N) = self.encoder.embed, features.shape[:3]
-        if self._by_hand is not None and isinstance(embed, Linear):
-            h = fused.lift(embed, features.view(E, B * N, -1)).view(E, B, N, -1)
+        if self._by_hand is not None and isinstance(embed, Linear) and features.shape[-1] <= fused.MOST_FEATURES:
+            h = fused.embed(embed, features.view(E, B * N, -1)).view(E, B, N, -1)
             return self.encoder.with_cls(h).flatten(1, 2)
         embedded = self._fast_embedded if torch.is_grad_enabled() else self.encoder.embedded
         return embedded(features).flatten(1, 2)
@@ -239,7 +248,7 @@ class Ensemble:
         dead = self.dead()
         scores: list[dict[str, Any]] = [{} for _ in dead]
         if None in dead:
-            scores = [*self.evaluate(self.training.test_samples)]
+            scores = self.evaluate(self.training.test_samples)
             for e, figures in enumerate(scores):
                 if figures.get("missing") == figures["samples"] and dead[e] is None:
                     dead[e] = self.steps - 1  # its loss scale could still be halved, but no answer is finite
@@ -266,10 +275,12 @@ class Ensemble:
         """The step, from 0, at which each member's loss or gradient stopped being finite; None for live members."""
         return [None if at < 0 else at for at in self.state.dead.tolist()]
 
-    def evaluate(self, samples: int, **options: Any) -> list[dict[str, Any]]:
-        """Each member's figures on ``samples`` inputs independent of training; options as in `evaluation.evaluate`."""
-        at_once = rows_at_once(self.encoder, self.device)
-        return evaluate(self.outputs, self.objective, samples, at_once=at_once, **options)
+    def evaluate(self, samples: int, stream: str = "test", asks: int = 1) -> list[dict[str, Any]]:
+        """Each member's figures on drawn inputs of a stream, or on the run's own rows; at most ``samples`` of these."""
+        at_once, rows = rows_at_once(self.encoder, self.device), self.own_rows.get(stream)
+        options: dict[str, Any] = {"stream": stream} if rows is None else {"rows": rows[:samples]}
+        count = samples if rows is None else min(samples, len(rows))
+        return evaluate(self.outputs, self.objective, count, at_once=at_once, asks=asks, **options)
 
     # -- stopping and resuming --------------------------------------------------------------------------------
 

@@ -37,7 +37,9 @@ def evaluate(
     """Return each member's figures on ``samples`` inputs; ``forward`` maps x (E, B, N) to outputs (E, B, ·).
 
     The inputs depend only on (N, q, stream, distribution, fill), so that every model answers the same questions; or
-    ``rows`` (samples, N) gives them. If ``at_once`` inputs do not fit into a GPU's memory, fewer are tried.
+    ``rows`` (samples, N) gives them. Of such rows some answers may be common, so there is a second chance level beside
+    the figures: what the best constant answer gets. If ``at_once`` inputs do not fit into a GPU's memory, fewer are
+    tried.
     """
     require(is_int(samples) and samples >= 1, f"--samples is {samples!r}, but must be a whole number, 1 or more.")
     for name, value, known in (("distribution", distribution, get_args(Distribution)), ("fill", fill, get_args(Fill))):
@@ -53,7 +55,7 @@ def evaluate(
         fill == "zero" or distribution == "sparse",
         "--fill nonzero is about sparse inputs: add --distribution sparse, or leave out --fill.",
     )
-    qs, device = objective.q.tolist(), objective.q.device
+    qs, device, angles = objective.q.tolist(), objective.q.device, objective.model.angles
     about: dict[str, Any] = {"seed": sampling.TEST_SEED, "stream": stream, "n": objective.n, "device": device}
 
     def measured() -> list[dict[str, Any]]:
@@ -63,11 +65,17 @@ def evaluate(
             drawn = {q: sampling.inputs(distribution, fill, q=q, **at) for q in set(qs) if rows is None}
             x = torch.stack([drawn[q] if rows is None else rows[start : start + count] for q in qs])
             tally.add(objective.decode(averaged(forward, objective, x, asks)), x)
-        return tally.report(objective.model.angles)
+        return tally.report(angles)
+
+    def constant(q: int) -> dict[str, Any]:
+        if rows is None:
+            return {}
+        told = {tau: metrics.best_constant(labels.sums(rows) % q, q, tau, angles) for tau in (None, *known)}
+        return {"constant": told[None], "tau_constant": {f"{tau:.7g}": told[tau] for tau in known}}
 
     while True:
         try:
-            return measured()
+            return [figures | constant(q) for figures, q in zip(measured(), qs, strict=True)]
         except torch.OutOfMemoryError:
             if at_once == 1:
                 raise

@@ -35,6 +35,9 @@ LONGEST = 128
 LARGEST = 128 * 64
 """The most numbers of one head's keys that it holds: positions, rounded up to a power of 2, times the head's width."""
 
+MOST_FEATURES = 63
+"""The most features of a term that the embedding's backward kernel takes, beside a bias: its tile must fit a GPU."""
+
 
 def supported(model: Model, positions: int, device: torch.device, dtype: torch.dtype) -> bool:
     """Whether the fused trunk can replace the blocks."""
@@ -288,7 +291,7 @@ def _drops(dropout: Dropout | None, site: int) -> dict[str, Any]:
     return {} if dropout is None else {"dropout": dropout, "site": site}
 
 
-class _Lift(torch.autograd.Function):
+class _Embed(torch.autograd.Function):
     """A linear map of a few features, (E, R, J) → (E, R, D), whose backward is one pass over the rows."""
 
     @staticmethod
@@ -300,13 +303,13 @@ class _Lift(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, dh: Tensor) -> tuple[None, Tensor, Tensor | None]:
         (features,) = ctx.saved_tensors
-        weight, bias = kernels.lift_backward(dh.contiguous(), features)
+        weight, bias = kernels.embed_backward(dh.contiguous(), features)
         return None, weight, bias if ctx.needs_input_grad[2] else None
 
 
-def lift(embed: Linear, features: Tensor) -> Tensor:
+def embed(embed: Linear, features: Tensor) -> Tensor:
     """The embedding of angular features (E, R, J) → (E, R, D)."""
-    out: Tensor = _Lift.apply(features, embed.weight, embed.bias)  # type: ignore[no-untyped-call]
+    out: Tensor = _Embed.apply(features, embed.weight, embed.bias)  # type: ignore[no-untyped-call]
     return out
 
 

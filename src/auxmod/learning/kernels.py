@@ -268,7 +268,7 @@ def product_blocks(rows: int) -> int:
 
 
 @triton.jit
-def _lift_backward(dh, f, sums, R, D: tl.constexpr, J: tl.constexpr, W: tl.constexpr, ROWS: tl.constexpr):
+def _embed_backward(dh, f, sums, R, D: tl.constexpr, J: tl.constexpr, W: tl.constexpr, ROWS: tl.constexpr):
     part, parts = tl.program_id(0), tl.num_programs(0)
     e = tl.program_id(1).to(tl.int64)
     columns, j = tl.arange(0, D), tl.arange(0, W)
@@ -283,11 +283,11 @@ def _lift_backward(dh, f, sums, R, D: tl.constexpr, J: tl.constexpr, W: tl.const
     tl.store(sums + ((e * parts + part) * W + j)[:, None] * D + columns[None, :], total)
 
 
-def lift_backward(dh: Tensor, f: Tensor) -> tuple[Tensor, Tensor]:
+def embed_backward(dh: Tensor, f: Tensor) -> tuple[Tensor, Tensor]:
     """dhᵀ·f and dh summed over rows, for a few features: (E, R, D), (E, R, J) → (E, D, J), (E, D), float32."""
     (E, R, D), J = dh.shape, f.shape[2]
     count, wide = parts(E, -(-R // 32)), max(16, triton.next_power_of_2(J + 1))
     sums = torch.empty(E, count, wide, D, dtype=torch.float32, device=dh.device)
-    _lift_backward[(count, E)](dh, f, sums, R, D, J, wide, 32, num_warps=4)
+    _embed_backward[(count, E)](dh, f, sums, R, D, J, wide, 32, num_warps=4)
     total = sums.sum(1)
     return total[:, :J].mT, total[:, J]

@@ -61,13 +61,12 @@ def check_fits(config: RunConfig, device: torch.device) -> None:
     if needed <= free:
         return
     sizes = f"about {needed / 2**30:,.1f} GiB of memory, and {free / 2**30:,.1f} GiB is free"
-    classes = max(config.method.moduli) * config.problem.q
     if data_bytes(config) > needed / 2:
         raise UserError(f"This run needs {sizes}, most of it for what it trains on: use fewer --samples.")
-    if not config.model.angles:
-        raise UserError(
-            f"This run needs {sizes}: its head has {classes:,} classes. Use --embedding angular, which needs none."
-        )
+    if config.model.embedding == "token":
+        classes = f", and {max(config.method.moduli) * config.problem.q:,} classes" * (not config.model.angles)
+        rows = f"its table has a row for each of {config.problem.q:,} numbers{classes}"
+        raise UserError(f"This run needs {sizes}: {rows}. Use --embedding angular, which has neither.")
     raise UserError(f"This run needs {sizes}: use a smaller --batch or model.")
 
 

@@ -99,24 +99,20 @@ class Block(nn.Module):
         self.qkv, self.out = Linear(E, D, 3 * D, bias), Linear(E, D, D, bias)
         self.up, self.down = Linear(E, D, model.hidden, bias), Linear(E, model.hidden, D, bias)
 
-    def forward(self, x: Tensor, n: int, dtype: torch.dtype, dropout: Dropout | None, site: int) -> Tensor:
-        """The float32 residual stream (E, B·N, D) → the same; sub-layers compute in ``dtype``."""
-        if self.pre:
-            x = x + self.attend(self.norm1(x).to(dtype), n, dropout, site)
-            x = x + self.feed(self.norm2(x).to(dtype), dropout, site)
-        else:
-            x = self.norm1(x + self.attend(x.to(dtype), n, dropout, site))
-            x = self.norm2(x + self.feed(x.to(dtype), dropout, site))
-        return x
+    def forward(
+        self, x: Tensor, n: int, dtype: torch.dtype, dropout: Dropout | None, site: int, first: bool = False
+    ) -> Tensor:
+        """The float32 residual stream (E, B·N, D) → the same; sub-layers compute in ``dtype``.
 
-    def first(self, x: Tensor, n: int, dtype: torch.dtype) -> Tensor:
-        """What :meth:`forward` makes of the first position of each sample, without dropout: (E, B·N, D) → (E, B, D)."""
-        rows = x[:, ::n]
+        With ``first``, without dropout, it computes only the first position of each sample, (E, B, D).
+        """
+        seen = (self.norm1(x) if self.pre else x).to(dtype)
+        added = self.attend_first(seen, n) if first else self.attend(seen, n, dropout, site)
+        x = (x[:, ::n] if first else x) + added
         if self.pre:
-            rows = rows + self.attend_first(self.norm1(x).to(dtype), n)
-            return rows + self.feed(self.norm2(rows).to(dtype), None, 0)
-        rows = self.norm1(rows + self.attend_first(x.to(dtype), n))
-        out: Tensor = self.norm2(rows + self.feed(rows.to(dtype), None, 0))
+            return x + self.feed(self.norm2(x).to(dtype), dropout, site)
+        x = self.norm1(x)
+        out: Tensor = self.norm2(x + self.feed(x.to(dtype), dropout, site))
         return out
 
     def attend_first(self, x: Tensor, n: int) -> Tensor:
@@ -171,12 +167,10 @@ class Encoder(nn.Module):
 
     def trunk(self, h: Tensor, n: int, dtype: torch.dtype, dropout: Dropout | None = None) -> Tensor:
         """All the blocks, (E, B·n, D) → the same, or (E, B, D) if only each sample's first position is read out."""
+        alone = self.model.reads_first and dropout is None
         for layer, block in enumerate(self.blocks):
-            if self.model.reads_first and layer == len(self.blocks) - 1:
-                assert isinstance(block, Block)
-                return block.first(h, n, dtype) if dropout is None else block(h, n, dtype, dropout, 4 * layer)[:, ::n]
-            h = block(h, n, dtype, dropout, 4 * layer)
-        return h
+            h = block(h, n, dtype, dropout, 4 * layer, first=alone and layer == len(self.blocks) - 1)
+        return h[:, ::n] if self.model.reads_first and not alone else h
 
     def embedded(self, x: Tensor) -> Tensor:
         """The first residual stream (E, B, N, D), with the learned token in front if there is one."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 
 from auxmod.config import TAUS, Distribution, Fill, RunConfig
 from auxmod.errors import require
-from auxmod.files import check_apart, user_named
+from auxmod.files import check_apart, path_of, user_named
 from auxmod.learning.activations import Hook, activations
 from auxmod.learning.checkpoint import check_own, load_model, save_model
 from auxmod.learning.evaluation import averaged, chunks, evaluate, rows_at_once
@@ -54,19 +55,43 @@ class TrainedModel(nn.Module):
 
     def _outputs(self, x: Tensor, dropout: Dropout | None = None) -> Tensor:
         """Unchecked inputs (1, B, N) → outputs (1, B, ·); with dropout if it is given, whatever the mode."""
-        outputs: Tensor = self.encoder(self._objective.features(x), dropout=dropout)
+        outputs: Tensor = self.encoder(self._read(x), self.encoder.head.weight.dtype, dropout)
         return outputs
+
+    def _read(self, x: Tensor) -> Tensor:
+        """What the encoder reads of unchecked inputs (1, B, N); points are of its weights' dtype."""
+        features = self._objective.features(x)
+        return features.to(self.encoder.head.weight.dtype) if features.is_floating_point() else features
+
+    def _changed(self, hooks: Mapping[str, Hook], x: Tensor) -> Tensor:
+        """:meth:`_outputs` with values on the way changed."""
+        return activations(self.encoder, self._read(x), hooks, ("outputs",))["outputs"][None]
 
     @property
     def _objective(self) -> Objective:
         """The objective of its run, on the device of its weights."""
         return Objective.of([self.config], self.encoder.head.weight.device)
 
-    @torch.no_grad()
-    def activations(self, x: Any, hooks: Mapping[str, Hook] | None = None) -> dict[str, Tensor]:
+    def features(self, x: Any) -> Tensor:
+        """What the encoder reads of rows x (N,) or (B, N), on its device.
+
+        These are the tokens (B, N) or, with angular embedding, a point for each term and rung, (B, N, 2·rungs).
+        """
+        rows = torch.from_numpy(check_rows(x, self.config.problem)).to(self.encoder.head.weight.device)
+        return self._read(rows[None])[0]
+
+    def activations(
+        self,
+        x: Any,
+        hooks: Mapping[str, Hook] | None = None,
+        *,
+        names: Collection[str] | None = None,
+        gradients: bool = False,
+    ) -> dict[str, Tensor]:
         """Return the values computed on the way for rows x (N,) or (B, N), by name: TransformerLens's where it has one.
 
-        No gradients are kept; for these, call the model itself, with PyTorch's own hooks on ``encoder.blocks``.
+        ``names`` are those to return, in place of all. With ``gradients``, PyTorch keeps how they follow from each
+        other and from the parameters, so that ``torch.autograd.grad`` can be asked.
 
         ``hooks`` changes values. A function under one of the names below (except the last) receives that value, and
         what it returns takes its place in all that follows. This can remove a head, for example, or insert the
@@ -85,17 +110,22 @@ class TrainedModel(nn.Module):
         - ``pooled`` (B, D or N·D), ``outputs`` (B, ·): the read-out's input and output
         - ``values`` (B,): the unrounded answers in [0, q) that follow, as in :meth:`values`
         """
-        rows = torch.from_numpy(check_rows(x, self.config.problem)).to(self.encoder.head.weight.device)
-        require(len(rows) >= 1, "There is no row to look at.")
-        seen = activations(self.encoder, self._objective.features(rows[None]), {} if hooks is None else hooks)
-        return seen | {"values": self._objective.decode(seen["outputs"][None])[0]}
+        features = self.features(x)
+        require(len(features) >= 1, "There is no row to look at.")
+        require(not isinstance(names, str), f"names is {names!r}, but must be a list of names.")
+        kept = None if names is None else {*names, "outputs"} - {"values"}
+        with torch.set_grad_enabled(gradients):
+            seen = activations(self.encoder, features[None], {} if hooks is None else hooks, kept)
+            seen["values"] = self._objective.decode(seen["outputs"][None])[0]
+        return {name: value for name, value in seen.items() if names is None or name in names}
 
     @torch.no_grad()
     def values(self, x: Any, asks: int = 1) -> np.ndarray[Any, np.dtype[np.float64]]:
         """The unrounded answers in [0, q), one per row of x: whole numbers (N,) or (B, N), in any form numpy reads.
 
         Each row is asked in ``asks`` ways (shifted inputs, the answer shifted back), and the answers are averaged: more
-        ways are slower, and more exact.
+        ways are slower, and more exact, if the model knows all inputs. A model trained on data of your own may know
+        none of the shifted ones; then ask once.
         """
         rows = check_rows(x, self.config.problem)
         objective, answers = self._objective, []
@@ -133,11 +163,14 @@ class TrainedModel(nn.Module):
         fill: Fill | None = None,
         taus: Iterable[float] = TAUS,
         asks: int = 1,
+        hooks: Mapping[str, Hook] | None = None,
     ) -> dict[str, Any]:
         """Match and τ-accuracy with their chance levels, and accuracy by wraps and by zeros.
 
         They are measured on ``samples`` inputs (by default 100,000), drawn by ``distribution`` ("uniform" or "sparse")
-        and ``fill`` ("zero" or "nonzero"), or on your own rows ``x`` (B, N). ``asks`` is as in :meth:`values`.
+        and ``fill`` ("zero" or "nonzero"), or on your own rows ``x`` (B, N). Of your own rows some answers may be more
+        common than others, so what the best constant answer gets is there too. ``asks`` is as in :meth:`values`,
+        ``hooks`` as in :meth:`activations`.
         """
         objective, asked = self._objective, {"samples": samples, "distribution": distribution, "fill": fill}
         drawn: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
@@ -147,14 +180,15 @@ class TrainedModel(nn.Module):
             require(len(rows) >= 1, "There is no row to be measured on.")
             drawn = {"rows": rows, "samples": len(rows)}
         at_once, options = rows_at_once(self.encoder, objective.q.device), {"samples": 100_000, **drawn}
-        return evaluate(self._outputs, objective, at_once=at_once, taus=taus, asks=asks, **options)[0]
+        forward = self._outputs if hooks is None else functools.partial(self._changed, hooks)
+        return evaluate(forward, objective, at_once=at_once, taus=taus, asks=asks, **options)[0]
 
     def save_pretrained(self, directory: str | Path) -> None:
         """Write `config.json` and `model.safetensors`, which :func:`auxmod.load` reads.
 
         It refuses a run's directory, the models that a run or a sweep keeps, and files that are not of such a model.
         """
-        place = Path(directory)
+        place = path_of(directory, "directory")
         check_apart(place)
         check_own(place)
         with user_named(place, "directory"):
@@ -164,8 +198,7 @@ class TrainedModel(nn.Module):
     def to_torch(self) -> PlainModel:
         """The same network as an ordinary `torch.nn.TransformerEncoder` model.
 
-        It takes whole numbers (B, N), as this one does, or, if the embedding is angular, the features that
-        `Objective.features` computes from them.
+        It takes whole numbers (B, N), as this one does, or, if the embedding is angular, :meth:`features`.
         """
         plain = to_plain(self.encoder)
         if self.config.model.embedding == "angular":
@@ -176,4 +209,4 @@ class TrainedModel(nn.Module):
 
 def load(path: str | Path, device: str | torch.device = "auto") -> TrainedModel:
     """Load a model from a directory that a run, a sweep or :meth:`TrainedModel.save_pretrained` wrote."""
-    return TrainedModel(*load_model(Path(path), resolve_device(device)))
+    return TrainedModel(*load_model(path_of(path, "path"), resolve_device(device)))

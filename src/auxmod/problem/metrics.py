@@ -84,6 +84,18 @@ class Tally:
         return rows
 
 
+def best_constant(residues: Tensor, q: int, tau: float | None, angles: bool) -> float:
+    """The accuracy of always giving the same answer, the one that fits these residues (B,) best.
+
+    ``tau`` and ``angles`` are as in `theory.chance`. It counts the residues in every arc as wide as the tolerance.
+    """
+    width = 0.0 if tau is None else 2 * tau * q if angles else 2 * int(tau * q + 1e-9)
+    at = residues.sort().values
+    beyond = torch.searchsorted(torch.cat((at, at + q)), at + width + 1e-9, right=True)
+    held = beyond - torch.arange(len(at), device=at.device)
+    return min(1.0, int(held.max()) / len(at))
+
+
 def _count(table: Tensor, bucket: Tensor, right: Tensor) -> None:
     """Add each bucket's counts of answers and of right answers to ``table`` (E, buckets, 2)."""
     E, size, _ = table.shape

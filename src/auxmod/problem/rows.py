@@ -66,6 +66,11 @@ def given_rows(data: Sequence[Any] | None, configs: Sequence[RunConfig]) -> list
     return found
 
 
+def parted(rows: Rows) -> tuple[Rows, Rows]:
+    """Rows to measure on, in two parts: every tenth, for the curve and to choose by; and the others, for the end."""
+    return rows[::10], np.delete(rows, np.s_[::10], 0)
+
+
 def read_npz(path: Path, problem: Problem) -> Rows:
     """Read and check the array x of an .npz file; an array y, if there is one, must hold the sums of x mod q."""
     require(path.exists(), f"There is no file {path}.")

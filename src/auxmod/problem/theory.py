@@ -49,7 +49,7 @@ def seen_share(n: int, q: int, samples: int) -> float:
 
 
 def seen_by(config: RunConfig) -> float | None:
-    """The expected share of its test inputs that a run trains on; None if it draws the two differently."""
+    """The expected share of uniform test inputs that a run trains on; None if it does not draw its own like them."""
     if config.method.distribution != "uniform" or config.training.data:
         return None
     return seen_share(config.problem.n, config.problem.q, config.training.samples)

@@ -19,8 +19,11 @@ def page(entry: Entry, scores: Mapping[str, Any], looked: Mapping[str, Any]) -> 
     drawn = {"answers": charts.ring(looked["truth"], looked["error"], settings["q"])}
     drawn |= {"errors": charts.histogram(looked["edges"], looked["counts"])}
     drawn |= {name: picture for name, (_, picture) in pictures.items()}
-    seen = seen_by(configuration(entry.row["config"]))
+    config = configuration(entry.row["config"])
+    seen = None if config.training.test_data else seen_by(config)
     sums = "sums of numbers drawn evenly" if seen is None else "sums it has not seen"
+    if config.training.test_data:
+        sums = "sums of the rows it is measured on"
     if seen is not None and seen >= SEEN:
         sums = f"sums, {100 * seen:.1f} % of which it has trained on"
     right, chance = 100 * scores["match"], 100 * scores["chance"]

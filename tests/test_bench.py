@@ -19,6 +19,7 @@ from auxmod.errors import UserError
 from auxmod.learning import cost
 from auxmod.learning.engine import Ensemble
 from auxmod.reporting.figures import bench as bench_figure
+from tiny import tiny
 
 CPU = torch.device("cpu")
 TINY: dict[str, Any] = {"width": 16, "hidden": 32, "layers": 1, "samples": 500, "batch": 50}
@@ -214,3 +215,10 @@ def test_without_matplotlib_nothing_is_measured_for_a_plot(tmp_path: Path, monke
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(UserError, match=r"pip install 'auxmod\[plot\]'"):
         command.bench(device="cpu", plot=tmp_path / "bench.png")
+
+
+def test_what_was_left_out_is_said() -> None:
+    token, angular = tiny(embedding="token"), tiny()
+    assert "angular embedding alone" in bench._notes(token, CPU, plain=True)[-1]
+    assert "torch.compile needs a C++ compiler" in bench._notes(angular, CPU, plain=True)[-1]
+    assert [len(bench._notes(each, CPU, plain=False)) for each in (token, angular)] == [1, 1]

@@ -152,9 +152,12 @@ def run(
 
 
 def _notes(config: RunConfig, device: torch.device, plain: bool) -> list[str]:
-    m, skipped = config.model, ["Plain torch.compile needs a C++ compiler on a CPU and was left out."]
+    m, on_cpu = config.model, device.type == "cpu"
     sizes = f"{m.layers} layers of width {m.width}, hidden {m.hidden}"
-    return [f"The CPU was measured, on a model of {sizes}.", *skipped * plain] if device.type == "cpu" else []
+    notes = [f"The CPU was measured, on a model of {sizes}."] * on_cpu
+    if plain and m.embedding == "token":
+        return [*notes, "Plain PyTorch is written for the angular embedding alone and was left out."]
+    return [*notes, *["Plain torch.compile needs a C++ compiler on a CPU and was left out."] * (plain and on_cpu)]
 
 
 def timed(work: Work, calls: int, device: torch.device) -> float:

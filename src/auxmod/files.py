@@ -135,7 +135,12 @@ def write_json(path: Path, value: Any) -> None:
 
 def json_bytes(value: Any) -> bytes:
     """A value as readable JSON."""
-    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+    return _utf8(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def _utf8(text: str) -> bytes:
+    """JSON as bytes; what is no Unicode, as a name of a file may hold, is escaped, and is read back as it was."""
+    return text.encode("utf-8", "backslashreplace")
 
 
 def parse(text: str | bytes) -> Any:
@@ -205,7 +210,7 @@ def write_lines(path: Path, values: Iterable[Any]) -> None:
 
 def json_line(value: Any) -> bytes:
     """A value as one line of a JSON-lines file."""
-    return (json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n").encode()
+    return _utf8(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n")
 
 
 def read_lines(path: Path, first: bytes = b"{") -> list[Any]:

@@ -158,6 +158,8 @@ def test_a_flag_wins_over_what_says_the_same_in_another_way(cli: Cli) -> None:
     Path("run.toml").write_text('method = "aux"\nk = 3\nweights = [0.6, 0.4]\n')
     config = json.loads(cli("train", "--config", "run.toml", "--k", "6", "--dry-run", "--json"))["config"]
     assert (config["method"]["moduli"], config["method"]["weights"]) == ([1, 6], [0.6, 0.4])
+    Path("run.toml").write_text("moduli = [1, 2]\nweights = [0.5, 0.5]\n")
+    assert main(["train", "--config", "run.toml", "--r", "0.3", "--dry-run"]) == 2  # of which K?
     Path("run.toml").write_text("moduli = [1, 2, 8]\nweights = [0.5, 0.3, 0.2]\n")
     config = json.loads(cli("train", "--config", "run.toml", "--k", "5", "--dry-run", "--json"))["config"]
     assert (config["method"]["moduli"], config["method"]["method"]) == ([1, 5], "aux")

@@ -304,6 +304,7 @@ def test_curves_are_run_and_drawn(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
     assert len(stored) == 3
     assert results.curves(stored, wants.wanted("paper", "aux", (8, 31), "token", 60).run)
     assert not Path("curves.png").exists()  # the figure has only the paper's numbers of samples
+    assert "Not drawn: curves is of the paper's numbers of samples" in error
     monkeypatch.setattr(reproduce, "_run", lambda *_: 0)
     for force in ([], ["--force"]):
         code, out, error = cli("reproduce", "curves", "--json", *force)
@@ -405,6 +406,7 @@ def test_what_needs_no_runs_is_printed_at_once(cli: Cli) -> None:
         (["reproduce", "table2", "--out", "a.png"], "--out draws a figure, but table2 has none"),
         (["reproduce", "table1b", "--samples", "60", "--out", "a.png"], "leave out --samples, or --out"),
         (["reproduce", "table1b", "--out", "mine.png", "--preset", "best"], "mine.png exists already: choose another"),
+        (["reproduce", "curves", "--format", "csv"], "curves is a figure, which has no --format but json"),
         (
             ["reproduce", "curves", "--out", "curves.png"],
             "curves-best.png exists already: choose another --out",

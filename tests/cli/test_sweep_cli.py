@@ -494,3 +494,24 @@ def test_a_row_without_held_out_answers_is_no_choice(capsys: pytest.CaptureFixtu
     assert found["best"]["k"] == 4
     grid.show(found)
     assert "unknown" in capsys.readouterr().out
+
+
+def test_no_column_of_a_wide_grid_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    configs = [tiny(k=k, r=0.12345678) for k in range(2, 21)]
+    rows = [
+        result_row(c, {"match": c.method.moduli[1] / 100}, {}, validation=c.method.moduli[1] / 100) for c in configs
+    ]
+    grid.show(pairs(configs, rows))
+    said = capsys.readouterr().out
+    assert all(f"{k}.0 %" in said for k in range(2, 21))
+    assert "--k 20 --r 0.12345678," in said
+
+
+def test_a_name_that_is_no_unicode_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = os.fsdecode(b"r\xe9.jsonl")
+    words = ["sweep", *flags(epochs="1"), "--results", name, "--quiet"]
+    monkeypatch.setattr("sys.argv", ["auxmod", *words])
+    assert main(words) == 0
+    assert name in read_results(name)[0]["provenance"]["command"]
+    assert main(["runs", "list", name]) == 0

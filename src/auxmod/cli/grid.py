@@ -113,7 +113,7 @@ def show(found: Mapping[str, Any]) -> None:
         out.print(f"[red]{found['failed']} cells failed and are left out.[/]")
     if best is not None:
         out.print(
-            f"The choice: [bold]--k {best['k']} --r {best['r']:g}[/], {percent(best['sought'])} held-out, "
+            f"The choice: [bold]--k {best['k']} --r {best['r']:.12g}[/], {percent(best['sought'])} held-out, "
             f"{percent(best['match'])} exact on the test inputs (chance {percent(found['chance'])})"
             + (f", {percent(best['near'])} within {NEAR:g}·q." if near and best["near"] is not None else ".")
         )
@@ -130,12 +130,14 @@ def heatmap(found: Mapping[str, Any]) -> Table:
     cells = {(cell["k"], cell["r"]): cell for cell in found["cells"]}
     ks, rs = sorted({k for k, _ in cells}), sorted({r for _, r in cells})
     chance = found["near_chance" if found["by"] == "near" else "chance"]
+    labels = [f"{r:.12g} " for r in rs]
     out = Table(caption=f"ρ below each; chance {percent(chance)}", caption_justify="left", padding=0, show_edge=False)
-    out.add_column("r \\ K", justify="right")
+    out.add_column("r \\ K", justify="right", min_width=max(map(len, ["r \\ K", *labels])))
     for k in ks:
         out.add_column(str(k), justify="center", min_width=10)
-    for r in rs:
-        out.add_row(f"{r:g} ", *(_cell(cells.get((k, r)), found) for k in ks))
+    out.min_width = sum(1 + (column.min_width or 0) for column in out.columns)  # no figure is cut
+    for label, r in zip(labels, rs, strict=True):
+        out.add_row(label, *(_cell(cells.get((k, r)), found) for k in ks))
     return out
 
 

@@ -146,7 +146,7 @@ def given_axes(flags: Any, file: Path | None = None) -> dict[str, Any]:
     return over(flat(read_toml(file, "--config"), f"--config {file}") if file else {}, said)
 
 
-RIVALS = {"moduli": ("k", "r"), "weights": ("r",), "k": ("moduli",), "r": ("moduli", "weights")}
+RIVALS = {"moduli": ("k", "r"), "weights": ("r",), "k": ("moduli",), "r": ("weights",)}
 """For each setting, those that it replaces: they say the same thing in another way."""
 
 

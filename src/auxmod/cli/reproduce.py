@@ -38,7 +38,7 @@ Item = Literal[TableName, "curves", "all"]
 _RESULTS = "Where results are kept: a directory or a .jsonl file. [default: results/ here, or else the source tree's]"
 _OUT = (
     "Draw the item's figure into this file, one for each preset; of all, a directory. "
-    "[default: of curves, curves.png where there is none; of others, none]"
+    "[default: of curves, curves.png, or one for each preset, where there is none; of others, none]"
 )
 STANDING = ("item", "samples", "runs", "done", "failed", "missing", "pflop")
 
@@ -76,12 +76,14 @@ def reproduce(
     from auxmod.reporting.results import default_place
 
     require(not (out and samples), "--out draws the paper's numbers of samples: leave out --samples, or --out.")
+    drawn = "curves is a figure, which has no --format but json: leave it out."
+    require(item != "curves" or format in ("text", "json"), drawn)
     presets = presets_of(preset, item)
     drawn_at = out or (default_picture(item, presets) if item == "curves" and not samples else None)
     pictures, kept = _pictures(pictures_of(item, presets, drawn_at) if drawn_at else [], out, force, dry_run)
     place, counts = results or default_place(), whole_numbers(samples, "--samples")
     common = Common(device=device, members=members, retry_failed=retry_failed, quiet=quiet)
-    common.check(None, None)
+    common.check()
     only = only or Only()
     runs = _runs(item, presets, seeds, counts, only)
     if dry_run:
@@ -92,6 +94,8 @@ def reproduce(
     if item in (*SHAPES, "all"):
         made = tables.tables(item, presets, stored, counts, only.keeper())
         show_tables([each for each in made if each.cells], "json" if json else format)
+    elif not pictures and not kept:
+        display.say(f"Not drawn: {item} is of the paper's numbers of samples, and auxmod figure {item} draws it.")
     _draw(pictures, kept, stored, as_json=item not in (*SHAPES, "all") and (json or format == "json"))
     if failed:
         raise RuntimeError(f"{failed} runs failed: --retry-failed tries them again.")

@@ -87,7 +87,7 @@ class Common:
 
         If no run is missing, this does not import torch (a tracker may).
         """
-        self.check(cluster, shared)
+        self.check()
         tracked = tracker(track, self.results.parent) if track else None
         left = self.left(configs, models)
         if models and (told := models.without_steps(set(configs) - set(left))):
@@ -103,13 +103,11 @@ class Common:
                         track_rows(tracked, event.rows)
         return rows_of(configs, self.results)
 
-    def check(self, cluster: str | None, shared: Path | None) -> None:
+    def check(self) -> None:
         """Refuse flags that make no sense, before anything is planned."""
         every = self.checkpoint_every
         require(every >= 1, f"--checkpoint-every is {every}, but must be 1 step or more.")
         require(self.members is None or self.members >= 1, f"--members is {self.members}, but must be 1 or more.")
-        alone = "--shared is where the workers of a --cluster save: give --cluster too."
-        require(bool(cluster) or shared is None, alone)
 
     def left(self, configs: Sequence[RunConfig], models: Models | None) -> list[RunConfig]:
         """The runs that are still to be trained."""
@@ -172,7 +170,8 @@ def sweep(
     said, base = given_axes(flags), given_axes(None, common.config)
     tables = [over(over(base, cell), said) for cell in (read_tables(from_) if from_ else [{}])]
     configs = runs_of(expand_all(tables), common.preset)
-    common.check(cluster, shared)
+    common.check()
+    require(bool(cluster) or shared is None, "--shared is where the workers of a --cluster save: give --cluster too.")
     require(keep_every is None or keep_every >= 1, f"--keep-every is {keep_every}, but must be 1 step or more.")
     models = Models(common.results, keep_every) if keep_models or keep_every is not None else None
     require(not (models and cluster), "A --cluster keeps no models: leave out --keep-models and --keep-every.")

@@ -47,6 +47,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained: Path) -> Pat
     Path("damaged/model.safetensors").write_bytes(b"junk")
     Path("empty").mkdir()
     np.savez("good.npz", x=np.zeros((60, 4), dtype=int))
+    np.save("rows.npy", np.zeros((60, 4), dtype=int))
     np.savez("outside.npz", x=np.full((60, 4), 7))
     np.savez("short.npz", x=np.zeros((60, 3), dtype=int))
     np.savez("few.npz", x=np.zeros((5, 4), dtype=int))
@@ -160,8 +161,12 @@ WRONG: list[tuple[list[str], str]] = [
     (["eval", "done", "--tau", "small"], "--tau is 'small', but must be numbers"),
     (["eval", "done", "--device", "cuda:3"], "--device is cuda:3"),
     (["predict", "done", "1", "2", "3"], "Each row must have 4 numbers; these have shape 1×3"),
+    (["predict", "done", "--file", "rows.npy"], "The rows of rows.npy are no text: give a .csv or a .npz file."),
     (["predict", "done", "1", "2", "3", "7"], "The inputs must lie in 0..6; found 7"),
-    (["predict", "done", "1", "2", "3", "9" * 23], "The inputs must lie in 0..6; found 99999999999999999999999."),
+    (
+        ["predict", "done", "1", "2", "3", "9" * 23],
+        "The inputs must lie in 0..6; found 99999999999999999999999: take them mod 7.",
+    ),
     (["predict", "done", "--file", "rows.csv"], "Each row must have 4 numbers; row 1 has 3"),
     (["predict", "done", "--file", "words.csv"], "must be whole numbers"),
     (["predict", "done", "--file", "none.csv"], "cannot be read"),

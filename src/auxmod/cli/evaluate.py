@@ -168,7 +168,9 @@ def _rows(file: Path | None, problem: Problem) -> Any:
     try:
         text = sys.stdin.read() if file is None else file.read_text(encoding="utf-8")
         return parse_rows(text.removeprefix("\ufeff").splitlines(), problem)  # spreadsheets put this mark in front
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        raise UserError(f"The rows of {file or 'standard input'} are no text: give a .csv or a .npz file.") from None
+    except OSError as error:
         raise UserError(f"The rows cannot be read ({error}).") from None
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
 from auxmod.checked import flag, longhand
-from auxmod.config import GROUPS
+from auxmod.config import DATA, GROUPS
 from auxmod.errors import require
 from auxmod.files import read_toml
 from auxmod.settings import SETTINGS
@@ -127,7 +127,7 @@ def _parsed(name: str, text: str) -> list[Any]:
     out: list[Any] = []
     for item in text.split(","):
         item = item.strip()
-        require(item != "" or name == "data", f"{flag(name)} is {text!r}, which leaves a value empty: fill it in.")
+        require(item != "" or name in DATA, f"{flag(name)} is {text!r}, which leaves a value empty: fill it in.")
         ranged = ":" in item and (TYPES[name] in (int, float) or name == "init")
         out += _range(name, item) if ranged else [_value(name, item)]
     return out

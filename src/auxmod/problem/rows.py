@@ -39,9 +39,8 @@ def check_rows(x: Any, problem: Problem) -> Rows:
         f"Each row must have {problem.n} numbers; these have shape {'×'.join(map(str, rows.shape))}.",
     )
     outside = rows[(rows < 0) | (rows >= problem.q)]
-    require(
-        outside.size == 0, f"The inputs must lie in 0..{problem.q - 1}; found {outside[0] if outside.size else ''}."
-    )
+    found = f"found {outside[0]}: take them mod {problem.q}" if outside.size else ""
+    require(outside.size == 0, f"The inputs must lie in 0..{problem.q - 1}; {found}.")
     return rows.astype(np.int64)
 
 

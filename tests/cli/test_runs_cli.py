@@ -148,6 +148,27 @@ def test_it_is_sorted_with_what_has_no_figure_last(capsys: pytest.CaptureFixture
     assert "1e+30" in page
 
 
+def test_models_kept_on_the_way_are_listed_in_the_order_of_their_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("63", "7", "126", "07", "a1b10", "a1b9"):
+        Run.create(Path("steps", name), tiny(seed=len(name)))
+    names = [row["name"].removeprefix("steps/") for row in listed(capsys, "steps")]
+    assert names == ["07", "7", "63", "126", "a1b9", "a1b10"]
+
+
+@pytest.mark.usefixtures("store")
+def test_beside_its_seconds_a_list_says_how_many_were_trained_in_them(capsys: pytest.CaptureFixture[str]) -> None:
+    made = {"seconds": 12.5, "members": 3, "device": "cpu"}
+    Results(Path("runs/more.jsonl")).append([result_row(tiny(seed=9), {"match": 0.1, "chance": 1 / 7}, made)])
+    assert main(["runs", "list", "runs/more.jsonl", "--sort", "seconds"]) == 0
+    head, row = [re.split("[│┃]", each) for each in capsys.readouterr().out.splitlines() if re.search("[│┃]", each)]
+    assert [word.strip() for word in head[-3:-1]] == ["seconds", "members"]
+    assert [word.strip() for word in row[-3:-1]] == ["12.5", "3"]
+    assert [row["hash"] for row in listed(capsys, "--where", "members>2")] == [tiny(seed=9).hash]
+
+
 @pytest.mark.usefixtures("store")
 def test_one_run_is_shown_by_path_name_or_hash(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("runs/demo/aux", "demo/aux", tiny(k=5, r=0.4).hash[:6]):

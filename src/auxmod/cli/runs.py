@@ -45,14 +45,18 @@ def list_(
     reverse: Annotated[bool, SWITCH, Parameter(help="The smallest first.")] = False,
     json: Json = False,
 ) -> None:
-    """List the runs and cells of a store."""
+    """List the runs and cells of a store.
+
+    The figure `seconds` is the time of a whole ensemble: a run that was one of several `members` took it with them.
+    """
     entries = _chosen(store, where, sort, reverse)
     _say_stopped(store)
     if json:
         return print_json([_plain(entry) for entry in entries])
     asked = [*([sort] if sort else []), *(name for name, _, _ in catalogue.conditions(where))]
     near = [NEAR_FIGURE] if _large(entries, any) else []
-    columns = [name for name in dict.fromkeys((*COLUMNS, *_apart(entries), *near, *asked)) if name != "name"]
+    timed = ["members"] if "seconds" in asked else []
+    columns = [name for name in dict.fromkeys((*COLUMNS, *_apart(entries), *near, *asked, *timed)) if name != "name"]
     rows = [(verbatim(entry.name), *(_figure(name, entry.summary[name]) for name in columns)) for entry in entries]
     console().print(titled(f"{len(entries)} of {store}", table("", ("run", *columns), rows)))
 

@@ -29,7 +29,8 @@ TAU_FIGURES = {f"tau_{tau:g}": f"{tau:g}" for tau in TAUS}
 NEAR_FIGURE = f"tau_{NEAR:g}"
 """The figure that tells runs with a large q apart: few of their answers are exact."""
 FIGURES = ("match", "chance", *TAU_FIGURES, "validation", "near", "seconds")
-"""Test accuracies and chance; exact and near answers to held-out inputs at the end; the time taken."""
+"""Test accuracies and chance; exact and near answers to held-out inputs at the end; the time that the run took or,
+if it was one of several `members` that were trained together, all of them."""
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le, ">=": operator.ge, "!=": operator.ne, "=": operator.eq, "<": operator.lt, ">": operator.gt,
 }  # fmt: skip
@@ -68,7 +69,8 @@ class Entry:
         scores, made = self.row.get("scores", {}), self.row.get("provenance", {})
         figures = {"match": scores.get("match"), "chance": scores.get("chance"), "near": near_of(self.row)}
         figures |= {name: scores.get("tau", {}).get(tau) for name, tau in TAU_FIGURES.items()}
-        figures |= {"validation": self.row.get("validation"), "seconds": made.get("seconds")}
+        figures |= {"validation": self.row.get("validation")}
+        figures |= {name: made.get(name) for name in ("seconds", "members")}
         return {"name": self.name, "hash": self.row["hash"], "state": self.state, **self.settings, **figures}
 
     def curve(self, near: bool = False) -> list[tuple[float, float]]:
@@ -93,7 +95,13 @@ def places(store: Path) -> list[Path]:
         found += [Path(here)] * (CONFIG in names or RESULT in names)  # if one is lost, reading the run says so
         files = (Path(here, name) for name in names if name.endswith(".jsonl") and name != METRICS)
         found += (path for path in files if path.is_file() and holds_results(path))  # a pipe would be waited for
-    return sorted(found)
+    return sorted(found, key=_natural)
+
+
+def _natural(path: Path) -> tuple[list[list[str | int]], Path]:
+    """A key to sort paths by, in which `steps/7` comes before `steps/63`; those that are level go by their letters."""
+    words = (re.split("([0-9]+)", part) for part in path.parts)
+    return [[int(word) if at % 2 else word for at, word in enumerate(each)] for each in words], path
 
 
 def find(store: Path) -> tuple[list[Entry], list[str]]:

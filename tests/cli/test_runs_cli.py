@@ -15,6 +15,7 @@ import pytest
 import made_up
 from auxmod.cli import display, main
 from auxmod.experiments import catalogue, claims
+from auxmod.experiments.groups import differing, labels
 from auxmod.experiments.results_file import Results, result_row
 from auxmod.experiments.run_directory import Run
 from auxmod.files import sealed, write_json
@@ -220,11 +221,11 @@ def test_what_tells_runs_apart_is_their_label() -> None:
         catalogue.Entry(Path("a.jsonl"), result_row(config, {}, {}))
         for config in (tiny(method="naive"), tiny(k=4), tiny(k=4, lr=0.5))
     ]
-    assert catalogue.labels(entries)[0] == "method=naive moduli=1 weights=1 draw=expected lr=0.001"
-    assert catalogue.labels(entries[1:]) == ["lr=0.001", "lr=0.5"]
+    assert labels(entries)[0] == "method=naive lr=0.001"
+    assert labels(entries[1:]) == ["lr=0.001", "lr=0.5"]
     auto = catalogue.Entry(Path("a.jsonl"), result_row(tiny(method="auto"), {}, {}))  # differs in many settings
-    assert catalogue.labels([entries[0], auto]) == ["method=naive", "method=auto"]
-    assert catalogue.labels([entries[0]]) == [tiny(method="naive").hash]
+    assert labels([entries[0], auto]) == ["method=naive", "method=auto"]
+    assert labels([entries[0]]) == [tiny(method="naive").hash]
 
 
 # -- removing -------------------------------------------------------------------------------------------------
@@ -411,7 +412,7 @@ def test_curves_of_a_large_q_are_of_near_answers(capsys: pytest.CaptureFixture[s
     shown = capsys.readouterr().out
     assert "Held-out answers within 0.005·q" in shown
     assert re.search(r"tau_0\.005 +│ 90\.0 %", shown)
-    assert main(["runs", "compare", "--where", "n=4", "--json"]) == 0
+    assert main(["runs", "compare", "--where", "n=4", "--each", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert {point[1] for run in told for point in run["curve"]} == {0.9, 0.8, 0.3}
     assert {run["curve_of"] for run in told} == {"near"}
@@ -433,8 +434,8 @@ def test_runs_of_their_own_data_are_told_apart_by_its_name(tmp_path: Path) -> No
     ]
     rows += [made_up.row(tiny(method="naive")), rows[0] | {"config": changed(rows[0]["config"], "ef" * 32)}]
     entries = [catalogue.Entry(tmp_path, row) for row in rows]
-    assert catalogue.labels(entries[:3]) == ["data=mine.npz", "data=yours.npz", "data=drawn"]
-    assert catalogue.differing([entries[0], entries[3]]) == ["data_sha256"], "one file, two contents"
+    assert labels(entries[:3]) == ["data=mine.npz", "data=yours.npz", "data=drawn"]
+    assert differing([entries[0].settings, entries[3].settings]) == ["data_sha256"], "one file, two contents"
 
 
 def changed(config: dict[str, Any], digest: str) -> dict[str, Any]:

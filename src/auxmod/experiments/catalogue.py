@@ -236,27 +236,3 @@ def _value(entry: Entry, name: str) -> Any:
     values = entry.summary
     require(name in values, f"There is no {name!r} to choose by; known are: {', '.join(sorted(values))}.")
     return values[name]
-
-
-MANY, TELLING = 6, ("n", "q", "method", "embedding")
-"""The most settings in a label, and those it keeps if more differ."""
-
-
-def differing(entries: Sequence[Entry]) -> list[str]:
-    """The settings in which runs differ, each said once: K and r replace moduli and weights, a data file its digest."""
-    settings = [entry.settings for entry in entries]
-    sugar = any(all(each[name] is not None for each in settings) for name in ("k", "r"))
-    hidden = {*(("moduli", "weights") if sugar else ("k", "r"))}
-    hidden |= {"data_sha256"} if len({each["data"] for each in settings}) > 1 else {"data"}
-    names = (name for name in (settings[0] if settings else ()) if name not in hidden)
-    return [name for name in names if len({str(each[name]) for each in settings}) > 1]
-
-
-def labels(entries: Sequence[Entry]) -> list[str]:
-    """What tells the runs apart: the settings in which they differ (if many, the telling ones), or else their names."""
-    names = differing(entries)
-    if len(names) > MANY:
-        names = [name for name in names if name in TELLING]
-    settings = [entry.settings | {"data": Path(entry.settings["data"]).name or "drawn"} for entry in entries]
-    made = [" ".join(f"{name}={shown(each[name])}" for name in names) for each in settings]
-    return made if all(made) and len(set(made)) == len(made) else [entry.name for entry in entries]

@@ -130,12 +130,9 @@ def _of_runs(entries: Sequence[Entry], near: bool) -> list[Line]:
 
 def _of_groups(found: Sequence[Group], near: bool) -> list[Line]:
     """A line for each group; one run alone is told of as ever."""
-    labels = groups.labels([group.entries[0] for group in found]) if _alone(found) else groups.group_labels(found)
+    alone = all(len(group.entries) == 1 for group in found)
+    labels = groups.labels([group.entries[0] for group in found]) if alone else groups.group_labels(found)
     return [_of_group(group, label, near) for group, label in zip(found, labels, strict=True)]
-
-
-def _alone(found: Sequence[Group]) -> bool:
-    return all(len(group.entries) == 1 for group in found)
 
 
 def _of_group(group: Group, label: str, near: bool) -> Line:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from auxmod.checked import longhand, number, one_form, shown
-from auxmod.config import TAUS
+from auxmod.config import TAUS, RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments.choosing import NEAR, near_of
 from auxmod.experiments.ranges import TYPES
@@ -58,10 +58,14 @@ class Entry:
         return "model" if (self.path / MODEL).exists() and not holds_training(self.path) else "unfinished"
 
     @functools.cached_property
+    def config(self) -> RunConfig:
+        """The run's configuration."""
+        return configuration(self.row["config"])
+
+    @functools.cached_property
     def settings(self) -> dict[str, Any]:
         """The run's flat settings, and the paper's K and r if it has them."""
-        config = configuration(self.row["config"])
-        return flatten(config) | {"k": config.method.k, "r": config.method.r}
+        return flatten(self.config) | {"k": self.config.method.k, "r": self.config.method.r}
 
     @functools.cached_property
     def summary(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,7 +13,6 @@ from typing import Any, NamedTuple
 from auxmod.checked import shown
 from auxmod.experiments.catalogue import CHOICES, TAU_FIGURES, Entry, once
 from auxmod.experiments.choosing import NEAR
-from auxmod.experiments.trusted import configuration
 
 Settings = Mapping[str, Any]
 MANY = 6
@@ -49,7 +49,7 @@ class Group:
 
     entries: Sequence[Entry]
 
-    @property
+    @functools.cached_property
     def settings(self) -> dict[str, Any]:
         """The settings that they share: all but the seed."""
         return {name: value for name, value in self.entries[0].settings.items() if name != "seed"}
@@ -67,7 +67,7 @@ class Group:
         """What guessing gets of an accuracy."""
         from auxmod.problem.theory import chance  # imported here, since it needs numpy
 
-        config = configuration(self.entries[0].row["config"])
+        config = self.entries[0].config
         return chance(config.problem.q, ACCURACIES[name], config.model.angles)
 
     def curve(self, near: bool = False) -> list[Point]:
@@ -79,18 +79,9 @@ def grouped(entries: Iterable[Entry]) -> list[Group]:
     """Group runs by all settings but the seed, in order of first appearance; a run that is stored twice counts once."""
     groups: dict[str, list[Entry]] = {}
     for entry in once(entries, lambda entry: str(entry.row["hash"])):
-        groups.setdefault(_without_seed(entry), []).append(entry)
+        key = dataclasses.replace(entry.config, seed=0).hash  # the same for equal runs, wherever their data lies
+        groups.setdefault(key, []).append(entry)
     return [Group(group) for group in groups.values()]
-
-
-def _without_seed(entry: Entry) -> str:
-    """The hash of the run with seed 0: equal runs have equal hashes, whatever the path of their data is."""
-    return _hash(configuration(entry.row["config"] | {"seed": 0}))
-
-
-@functools.lru_cache(maxsize=1024)
-def _hash(config: Any) -> str:
-    return str(config.hash)
 
 
 def over(values: Sequence[float]) -> Figure:

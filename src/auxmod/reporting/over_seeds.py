@@ -11,7 +11,6 @@ from auxmod.experiments import groups
 from auxmod.experiments.catalogue import Entry
 from auxmod.experiments.choosing import NEAR
 from auxmod.experiments.groups import ACCURACIES, LEADING, Group
-from auxmod.experiments.trusted import configuration
 from auxmod.reporting import results
 from auxmod.reporting.cells import Cell, Shape, Table
 from auxmod.reporting.render import HEADS, word
@@ -123,5 +122,5 @@ def _notes(found: Sequence[Group], shown: Sequence[str]) -> Iterator[str]:
         yield f"These settings differ too, but tell no more runs apart: {', '.join(others)}."
     done = [entry for group in found for entry in group.entries if entry.state == "done"]
     if done:
-        runs = [configuration(group.entries[0].row["config"]) for group in found]
+        runs = [group.entries[0].config for group in found]
         yield f"Made on {results.origins(results.index(entry.row for entry in done), runs)}."

@@ -15,6 +15,7 @@ import pytest
 import made_up
 from auxmod.cli import display, main
 from auxmod.experiments import catalogue, claims
+from auxmod.experiments.groups import differing, labels
 from auxmod.experiments.results_file import Results, result_row
 from auxmod.experiments.run_directory import Run
 from auxmod.files import sealed, write_json
@@ -148,6 +149,27 @@ def test_it_is_sorted_with_what_has_no_figure_last(capsys: pytest.CaptureFixture
     assert "1e+30" in page
 
 
+def test_models_kept_on_the_way_are_listed_in_the_order_of_their_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("63", "7", "126", "07", "a1b10", "a1b9"):
+        Run.create(Path("steps", name), tiny(seed=len(name)))
+    names = [row["name"].removeprefix("steps/") for row in listed(capsys, "steps")]
+    assert names == ["07", "7", "63", "126", "a1b9", "a1b10"]
+
+
+@pytest.mark.usefixtures("store")
+def test_beside_its_seconds_a_list_says_how_many_were_trained_in_them(capsys: pytest.CaptureFixture[str]) -> None:
+    made = {"seconds": 12.5, "members": 3, "device": "cpu"}
+    Results(Path("runs/more.jsonl")).append([result_row(tiny(seed=9), {"match": 0.1, "chance": 1 / 7}, made)])
+    assert main(["runs", "list", "runs/more.jsonl", "--sort", "seconds"]) == 0
+    head, row = [re.split("[│┃]", each) for each in capsys.readouterr().out.splitlines() if re.search("[│┃]", each)]
+    assert [word.strip() for word in head[-3:-1]] == ["seconds", "members"]
+    assert [word.strip() for word in row[-3:-1]] == ["12.5", "3"]
+    assert [row["hash"] for row in listed(capsys, "--where", "members>2")] == [tiny(seed=9).hash]
+
+
 @pytest.mark.usefixtures("store")
 def test_one_run_is_shown_by_path_name_or_hash(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("runs/demo/aux", "demo/aux", tiny(k=5, r=0.4).hash[:6]):
@@ -199,11 +221,11 @@ def test_what_tells_runs_apart_is_their_label() -> None:
         catalogue.Entry(Path("a.jsonl"), result_row(config, {}, {}))
         for config in (tiny(method="naive"), tiny(k=4), tiny(k=4, lr=0.5))
     ]
-    assert catalogue.labels(entries)[0] == "method=naive moduli=1 weights=1 draw=expected lr=0.001"
-    assert catalogue.labels(entries[1:]) == ["lr=0.001", "lr=0.5"]
+    assert labels(entries)[0] == "method=naive lr=0.001"
+    assert labels(entries[1:]) == ["lr=0.001", "lr=0.5"]
     auto = catalogue.Entry(Path("a.jsonl"), result_row(tiny(method="auto"), {}, {}))  # differs in many settings
-    assert catalogue.labels([entries[0], auto]) == ["method=naive", "method=auto"]
-    assert catalogue.labels([entries[0]]) == [tiny(method="naive").hash]
+    assert labels([entries[0], auto]) == ["method=naive", "method=auto"]
+    assert labels([entries[0]]) == [tiny(method="naive").hash]
 
 
 # -- removing -------------------------------------------------------------------------------------------------
@@ -390,7 +412,7 @@ def test_curves_of_a_large_q_are_of_near_answers(capsys: pytest.CaptureFixture[s
     shown = capsys.readouterr().out
     assert "Held-out answers within 0.005·q" in shown
     assert re.search(r"tau_0\.005 +│ 90\.0 %", shown)
-    assert main(["runs", "compare", "--where", "n=4", "--json"]) == 0
+    assert main(["runs", "compare", "--where", "n=4", "--each", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert {point[1] for run in told for point in run["curve"]} == {0.9, 0.8, 0.3}
     assert {run["curve_of"] for run in told} == {"near"}
@@ -412,8 +434,8 @@ def test_runs_of_their_own_data_are_told_apart_by_its_name(tmp_path: Path) -> No
     ]
     rows += [made_up.row(tiny(method="naive")), rows[0] | {"config": changed(rows[0]["config"], "ef" * 32)}]
     entries = [catalogue.Entry(tmp_path, row) for row in rows]
-    assert catalogue.labels(entries[:3]) == ["data=mine.npz", "data=yours.npz", "data=drawn"]
-    assert catalogue.differing([entries[0], entries[3]]) == ["data_sha256"], "one file, two contents"
+    assert labels(entries[:3]) == ["data=mine.npz", "data=yours.npz", "data=drawn"]
+    assert differing([entries[0].settings, entries[3].settings]) == ["data_sha256"], "one file, two contents"
 
 
 def changed(config: dict[str, Any], digest: str) -> dict[str, Any]:

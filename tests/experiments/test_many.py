@@ -46,6 +46,7 @@ def test_every_combination_has_its_settings_figures_and_model() -> None:
         assert cell.scores is not None
         assert cell.scores["chance"] == 1 / 7
         assert cell.curve[-1]["step"] == 18
+        assert (cell.provenance["members"], cell.provenance["precision"]) == (4, "fp32")
         assert cell.model is not None
         assert cell.model.config == cell.config
 
@@ -90,6 +91,7 @@ def test_the_same_call_goes_on_and_trains_nothing_twice(tmp_path: Path) -> None:
     cells = auxmod.sweep(k=[3, 4], results=place, tell=events.append, **AXES)
     assert begun(events) == [1]
     assert cells[0].scores == first[0].scores
+    assert [cell.provenance for cell in cells] == [row["provenance"] for row in read_results(place)]
     assert sorted(os.listdir(tmp_path)) == ["r.jsonl", "r.jsonl.models"]
     assert sorted(os.listdir(models_of(place))) == sorted(cell.config.hash for cell in cells)
     on_its_way = sorted(os.listdir(models_of(place) / first[0].config.hash / "steps"), key=int)

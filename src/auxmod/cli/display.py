@@ -72,10 +72,11 @@ def say(sentence: str) -> None:
 
 def verbatim(value: object) -> str:
     """Escape text from a file, so that neither rich tags nor terminal control sequences in it take effect."""
-    return escape(_printable(value))
+    return escape(printable(value))
 
 
-def _printable(value: object) -> str:
+def printable(value: object) -> str:
+    """Text from a file without terminal control sequences, for where no tags act."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
 
 
@@ -143,12 +144,12 @@ class Bars(Live):
 
 def titled(title: str, body: Table) -> Group:
     """A table under a title that may be wider than the table, such as a path."""
-    return Group(Text(_printable(title), style="bold"), body)
+    return Group(Text(printable(title), style="bold"), body)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """A table whose first column is text and whose others are figures; no tags act in its title."""
-    heading = Text(_printable(title), style="table.title", no_wrap=True, overflow="ignore") if title else None
+    heading = Text(printable(title), style="table.title", no_wrap=True, overflow="ignore") if title else None
     out = Table(title=heading, title_justify="left", header_style="bold", min_width=1)
     for number, column in enumerate(columns):
         cells = [column, *(Text.from_markup(row[number]).plain for row in rows)]

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from auxmod.cli.display import console
 from auxmod.cli.options import WHOLE
-from auxmod.cli.runs import STORE, Store
+from auxmod.cli.over_seeds import STORE, Store
 from auxmod.errors import require
 
 

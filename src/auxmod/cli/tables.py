@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from auxmod.cli.display import console
+from auxmod.cli.display import console, printable, verbatim
 from auxmod.reporting.cells import Cell, Table
 from auxmod.reporting.render import Format, Kind, Layout, layout, render
 
@@ -20,7 +20,8 @@ SIDES = {0: "green", 1: "cyan", -1: "red"}
 def show_tables(made: Sequence[Table], form: Format) -> None:
     """Print tables in any form."""
     if form != "text":
-        sys.stdout.write(render(made, form) + "\n")
+        lines = render(made, form).split("\n")
+        sys.stdout.write("\n".join(lines if form == "json" else map(printable, lines)) + "\n")
         return
     for each in made:
         _show(each)
@@ -30,12 +31,12 @@ def _show(made: Table) -> None:
     """Print a table, in as many parts as the width requires, and its notes."""
     out, words = console(), layout(made)
     sizes = _sizes(words, out.width)
-    out.print(made.title, style="italic", markup=False)
+    out.print(printable(made.title), style="italic", markup=False)
     for columns in _parts(words, sizes, out.width):
         out.print(_page(words, {at: sizes[at] for at in columns}))
         out.print()
     for note in made.notes:
-        out.print(note, style="dim", markup=False)
+        out.print(printable(note), style="dim", markup=False)
     out.print()
 
 
@@ -98,5 +99,9 @@ def _page(words: Layout, sizes: Mapping[int, int]) -> Any:
 def _styled(word: str, cell: Cell | None, kind: Kind) -> str:
     """A word with a colour that shows a missing or failed figure, or how ours compares with the paper's."""
     side = cell.beside_paper() if cell and kind == "difference" else None
-    colour = SIDES[side] if side is not None else {"not run": "dim", "–": "dim", "failed": "red"}.get(word)
-    return f"[{colour}]{word}[/]" if colour else word
+    colour = (
+        SIDES[side]
+        if side is not None
+        else {"not run": "dim", "unfinished": "dim", "–": "dim", "failed": "red"}.get(word)
+    )
+    return f"[{colour}]{word}[/]" if colour else verbatim(word)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from auxmod.checked import longhand, number, one_form, shown
-from auxmod.config import DATA, TAUS
+from auxmod.config import TAUS, RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments.choosing import NEAR, near_of
 from auxmod.experiments.ranges import TYPES
@@ -29,7 +29,8 @@ TAU_FIGURES = {f"tau_{tau:g}": f"{tau:g}" for tau in TAUS}
 NEAR_FIGURE = f"tau_{NEAR:g}"
 """The figure that tells runs with a large q apart: few of their answers are exact."""
 FIGURES = ("match", "chance", *TAU_FIGURES, "validation", "near", "seconds")
-"""Test accuracies and chance; exact and near answers to held-out inputs at the end; the time taken."""
+"""Test accuracies and chance; exact and near answers to held-out inputs at the end; the time that the run took or,
+if it was one of several `members` that were trained together, all of them."""
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le, ">=": operator.ge, "!=": operator.ne, "=": operator.eq, "<": operator.lt, ">": operator.gt,
 }  # fmt: skip
@@ -57,10 +58,14 @@ class Entry:
         return "model" if (self.path / MODEL).exists() and not holds_training(self.path) else "unfinished"
 
     @functools.cached_property
+    def config(self) -> RunConfig:
+        """The run's configuration."""
+        return configuration(self.row["config"])
+
+    @functools.cached_property
     def settings(self) -> dict[str, Any]:
         """The run's flat settings, and the paper's K and r if it has them."""
-        config = configuration(self.row["config"])
-        return flatten(config) | {"k": config.method.k, "r": config.method.r}
+        return flatten(self.config) | {"k": self.config.method.k, "r": self.config.method.r}
 
     @functools.cached_property
     def summary(self) -> dict[str, Any]:
@@ -68,7 +73,8 @@ class Entry:
         scores, made = self.row.get("scores", {}), self.row.get("provenance", {})
         figures = {"match": scores.get("match"), "chance": scores.get("chance"), "near": near_of(self.row)}
         figures |= {name: scores.get("tau", {}).get(tau) for name, tau in TAU_FIGURES.items()}
-        figures |= {"validation": self.row.get("validation"), "seconds": made.get("seconds")}
+        figures |= {"validation": self.row.get("validation")}
+        figures |= {name: made.get(name) for name in ("seconds", "members")}
         return {"name": self.name, "hash": self.row["hash"], "state": self.state, **self.settings, **figures}
 
     def curve(self, near: bool = False) -> list[tuple[float, float]]:
@@ -93,7 +99,13 @@ def places(store: Path) -> list[Path]:
         found += [Path(here)] * (CONFIG in names or RESULT in names)  # if one is lost, reading the run says so
         files = (Path(here, name) for name in names if name.endswith(".jsonl") and name != METRICS)
         found += (path for path in files if path.is_file() and holds_results(path))  # a pipe would be waited for
-    return sorted(found)
+    return sorted(found, key=_natural)
+
+
+def _natural(path: Path) -> tuple[list[list[str | int]], Path]:
+    """A key to sort paths by, in which `steps/7` comes before `steps/63`; those that are level go by their letters."""
+    words = (re.split("([0-9]+)", part) for part in path.parts)
+    return [[int(word) if at % 2 else word for at, word in enumerate(each)] for each in words], path
 
 
 def find(store: Path) -> tuple[list[Entry], list[str]]:
@@ -228,28 +240,3 @@ def _value(entry: Entry, name: str) -> Any:
     values = entry.summary
     require(name in values, f"There is no {name!r} to choose by; known are: {', '.join(sorted(values))}.")
     return values[name]
-
-
-MANY, TELLING = 6, ("n", "q", "method", "embedding")
-"""The most settings in a label, and those it keeps if more differ."""
-
-
-def differing(entries: Sequence[Entry]) -> list[str]:
-    """The settings in which runs differ, each said once: K and r replace moduli and weights, a data file its digest."""
-    settings = [entry.settings for entry in entries]
-    sugar = any(all(each[name] is not None for each in settings) for name in ("k", "r"))
-    hidden = {*(("moduli", "weights") if sugar else ("k", "r"))}
-    hidden |= {by if len({each[path] for each in settings}) > 1 else path for path, by in DATA.items()}
-    names = (name for name in (settings[0] if settings else ()) if name not in hidden)
-    return [name for name in names if len({str(each[name]) for each in settings}) > 1]
-
-
-def labels(entries: Sequence[Entry]) -> list[str]:
-    """What tells the runs apart: the settings in which they differ (if many, the telling ones), or else their names."""
-    names = differing(entries)
-    if len(names) > MANY:
-        names = [name for name in names if name in TELLING]
-    files = [{path: Path(entry.settings[path]).name or "drawn" for path in DATA} for entry in entries]
-    settings = [entry.settings | own for entry, own in zip(entries, files, strict=True)]
-    made = [" ".join(f"{name}={shown(each[name])}" for name in names) for each in settings]
-    return made if all(made) and len(set(made)) == len(made) else [entry.name for entry in entries]

@@ -39,6 +39,9 @@ class Cell:
     """Why there are no figures; None if there are."""
     curve: list[dict[str, Any]]
     """Points of the learning curve: ``step``, ``loss``, and ``accuracy`` on held-out inputs."""
+    provenance: dict[str, Any]
+    """On what the run was made, as in its line of ``results``: ``commit``, ``device``, ``precision``, ``command`` and
+    others. Its ``members`` were trained together, and its ``seconds`` are the time of them all."""
     model: TrainedModel | None
     """None if the run failed, or failed when it was trained again for its model."""
 
@@ -127,4 +130,5 @@ def _cell(said: dict[str, Any], config: RunConfig, row: dict[str, Any], models: 
             model = load(place, device)
         except UserError as error:
             raise UserError(f"{error} To train it anew, delete {place} and give the same call again.") from None
-    return Cell(said, config, row.get("scores"), row.get("failed"), row.get("curve", []), model)
+    made, curve = row.get("provenance", {}), row.get("curve", [])
+    return Cell(said, config, row.get("scores"), row.get("failed"), curve, made, model)

@@ -27,6 +27,8 @@ class Shape(NamedTuple):
     """The fact whose values are the columns."""
     ours: str = "ours"
     digits: int = 1
+    seeds: bool = False
+    """Every figure is a mean over seeds, whatever the columns are; else those of tables by method alone."""
 
 
 SHAPES = {
@@ -108,6 +110,8 @@ class Cell:
     """Seeds behind ours; for a statistic over the grid, the pairs (K, r) behind it."""
     failed: int = 0
     """Seeds without a figure: they diverged or could not be run."""
+    unfinished: int = 0
+    """Seeds that have no figure yet."""
     chance: float | None = None
 
     @property
@@ -122,6 +126,7 @@ class Cell:
 
     def to_dict(self) -> Facts:
         ours = {"mean": self.ours, "std": self.std, "count": self.count, "failed": self.failed}
+        ours |= {"unfinished": self.unfinished} if self.unfinished else {}
         return self.facts | {"paper": self.paper} | ours | {"chance": self.chance, "difference": self.difference}
 
 
@@ -142,6 +147,11 @@ class Table:
     @property
     def shape(self) -> Shape:
         return SHAPES[self.item]
+
+    @property
+    def columns(self) -> list[Any]:
+        """The values of the fact whose values are the columns, from left to right."""
+        return list(dict.fromkeys(cell.facts[self.shape.across] for cell in self.cells))
 
     @property
     def title(self) -> str:

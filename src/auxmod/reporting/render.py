@@ -8,18 +8,23 @@ import itertools
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from auxmod.checked import shown
 from auxmod.reporting.cells import NAMES, Cell, Table, by_facts
 
 Format = Literal["text", "markdown", "latex", "csv", "json"]
 HEADS = {"n": "N", "tau": "τ"}
+COLUMNS = HEADS | {"k": "K"}
+"""What a column's values are called before them, as in K = 4; a row's have the heading."""
 ORDER = (
     "item", "preset", "embedding", "n", "q", "samples", "method", "metric", "tau", "asks", "statistic", "k", "r",
     "norm", "bias", "init", "dropout", "pooling", "final_norm", "clip", "changed", "setup", "epochs", "steps", "paper",
-    "mean", "std", "count", "failed", "chance", "difference",
+    "mean", "std", "count", "failed", "unfinished", "chance", "difference",
 )  # fmt: skip
-"""The order of a CSV file's columns."""
+"""The order of a CSV file's columns; other facts stand before the figures."""
+FIGURES = ORDER[ORDER.index("paper") :]
 ESCAPED = "\\|"
 """A vertical bar that does not end a Markdown column."""
 
@@ -57,25 +62,29 @@ class Layout:
 
 def layout(table: Table) -> Layout:
     """Arrange a table's cells in rows and columns."""
-    columns = list(dict.fromkeys(cell.facts[table.shape.across] for cell in table.cells))
     compared = {cell.facts[table.shape.across] for cell in table.cells if cell.paper is not None}
-    guessed = table.shape.across != "k" and any(cell.chance is not None for cell in table.cells)
+    groups = by_facts(table.cells, table.down)
+    levels = [len({cell.chance for cell in group} - {None}) for group in groups.values()]
+    plain = table.shape.across == "k" and not table.shape.seeds  # a heatmap's figures, without words beside them
+    guessed, several = not plain and max(levels, default=0) == 1, not plain and max(levels, default=0) > 1
     heads = [Head("", HEADS.get(name, name), "label") for name in table.down]
     heads += [Head("", "chance", "chance")] * guessed
-    for column in columns:
-        over, ours = _column(table.shape.across, column), "" if table.shape.across == "k" else table.shape.ours
-        own = Head(over, ours, "ours")
+    for column in table.columns:
+        over = _column(table.shape.across, column)
+        own = Head(over, "" if plain else table.shape.ours, "ours")
         beside = Head(over, "paper", "paper"), own, Head(over, "Δ", "difference")
         heads += beside if column in compared else (own,)
+        heads += [Head(over, "chance", "chance")] * several
     rows, cells = [], []
-    for key, group in by_facts(table.cells, table.down).items():
-        row = [_word(name, value) for name, value in zip(table.down, key, strict=True)]
+    for key, group in groups.items():
+        row = [word(name, value) for name, value in zip(table.down, key, strict=True)]
         row += [figure(next(cell.chance for cell in group if cell.chance is not None), 1)] if guessed else []
         found = {cell.facts[table.shape.across]: cell for cell in group}
         assert len(found) == len(group), f"{table.item} has two cells in one place: {key}"
         behind: list[Cell | None] = [None] * len(row)
-        for column in columns:
+        for column in table.columns:
             words = _words(found.get(column), column in compared, table)
+            words += [figure(found[column].chance, 1) if column in found else ""] * several
             row += words
             behind += [found.get(column)] * len(words)
         rows.append(row)
@@ -93,20 +102,23 @@ def _words(cell: Cell | None, compared: bool, table: Table) -> list[str]:
 
 def _ours(cell: Cell, table: Table) -> str:
     """89.1 ± 0.4 (3): mean, standard deviation, seeds. Tables over K and r, and of theory, show the figure alone."""
+    seeds = table.shape.seeds or table.shape.across == "method"
     if cell.ours is None:
-        return "failed" if cell.failed else "not run"
-    across, failed = table.shape.across, f", {cell.failed} failed" if cell.failed else ""
-    ours = with_spread(cell.ours, cell.std if across == "method" else None, table.shape.digits)
-    counted = across == "method" or (failed and across == "k")
-    return f"{ours} ({cell.count}{failed})" if counted else ours
+        absent = "–" if table.shape.seeds else "not run"
+        return "failed" if cell.failed else "unfinished" if cell.unfinished else absent
+    lost = {"failed": cell.failed, "unfinished": cell.unfinished}
+    without = "".join(f", {count} {why}" for why, count in lost.items() if count)
+    ours = with_spread(cell.ours, cell.std if seeds else None, table.shape.digits)
+    counted = seeds or (without and table.shape.across == "k")
+    return f"{ours} ({cell.count}{without})" if counted else ours
 
 
 def figure(value: float | None, digits: int, sign: str = "") -> str:
     """Format a figure, with a true minus sign."""
     if value is None:
         return "–"
-    shown = round(value, digits) + 0.0  # turns −0.0 into 0.0
-    return f"{shown:{sign}.{digits}f}".replace("-", "−")
+    rounded = round(value, digits) + 0.0  # turns −0.0 into 0.0
+    return f"{rounded:{sign}.{digits}f}".replace("-", "−")
 
 
 def with_spread(mean: float | None, std: float | None, digits: int = 1) -> str:
@@ -114,16 +126,23 @@ def with_spread(mean: float | None, std: float | None, digits: int = 1) -> str:
     return figure(mean, digits) + ("" if std is None else f" ± {std:.{digits}f}")
 
 
-def _word(name: str, value: Any) -> str:
+def word(name: str, value: Any) -> str:
+    """A fact as a table shows it."""
     if name == "samples":
         return amount(value)
     if name == "tau" and value is None:
         return "match"
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+    if name == "data":
+        return Path(value).name or "drawn"
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "–"}[value]
+    return shown(value) if isinstance(value, tuple) else str(value)
 
 
 def _column(across: str, value: Any) -> str:
-    return NAMES.get(value, value) if isinstance(value, str) else f"{across.replace('k', 'K')} = {value}"
+    if across in ("method", "statistic", "figure"):
+        return str(NAMES.get(value, value))
+    return f"{COLUMNS.get(across, across)} = {word(across, value)}"
 
 
 def amount(samples: int) -> str:
@@ -145,8 +164,8 @@ def epochs(count: int) -> str:
 def markdown(table: Table) -> str:
     """The table as Markdown: a heading, the table, and its notes as a list."""
     page = layout(table)
-    shown = markdown_table([" ".join(filter(None, head[:2])) for head in page.heads], page.rows, page.labels)
-    return "\n".join([f"**{table.title}**", "", shown, "", *(f"- {note}" for note in table.notes)]).rstrip()
+    body = markdown_table([" ".join(filter(None, head[:2])) for head in page.heads], page.rows, page.labels)
+    return "\n".join([f"**{table.title}**", "", body, "", *(f"- {note}" for note in table.notes)]).rstrip()
 
 
 def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
@@ -176,7 +195,7 @@ def latex(table: Table) -> str:
 
 
 _TEX = {"%": "\\%", "_": "\\_", "^": "\\^{}", "±": "$\\pm$", "−": "$-$", "–": "--", "Δ": "$\\Delta$", "τ": "$\\tau$",
-        "ρ": "$\\rho$"}  # fmt: skip
+        "ρ": "$\\rho$", "&": "\\&", "#": "\\#", "$": "\\$", "{": "\\{", "}": "\\}"}  # fmt: skip
 
 
 def _tex(text: str) -> str:
@@ -190,10 +209,13 @@ def as_csv(tables: Sequence[Table]) -> str:
     """One line per cell, with the facts it is a figure of."""
     out = io.StringIO()
     records = [record for table in tables for record in table.records()]
-    known = {name for record in records for name in record}
-    writer = csv.DictWriter(out, [name for name in ORDER if name in known], lineterminator="\n")
+    known = dict.fromkeys(name for record in records for name in record)
+    facts = [*(name for name in ORDER if name not in FIGURES), *(name for name in known if name not in ORDER)]
+    columns = [name for name in (*facts, *FIGURES) if name in known]
+    writer = csv.DictWriter(out, columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(records)
+    lists = ({name: shown(value) for name, value in each.items() if isinstance(value, tuple)} for each in records)
+    writer.writerows(record | own for record, own in zip(records, lists, strict=True))
     return out.getvalue()
 
 

@@ -23,18 +23,40 @@ RING: dict[str, Any] = {"linestyle": "none", "marker": "o", "markerfacecolor": "
 
 
 def accuracy_figure(
-    curves: Mapping[str, Sequence[tuple[float, float]]], what: str = "held-out match accuracy"
+    curves: Mapping[str, Sequence[tuple[float, float]]],
+    what: str = "held-out match accuracy",
+    spreads: Mapping[str, Sequence[float]] | None = None,
 ) -> Figure:
-    """Accuracy against steps, with a line for each name. Accuracies are shares, drawn in percent."""
-    figure = blank(6, 3.6)
+    """Accuracy against steps, with a line for each name. Accuracies are shares, drawn in percent.
+
+    ``spreads`` has a standard deviation for each point of some lines, which is drawn as a band. The legend is outside,
+    so that it covers nothing.
+    """
+    longest = max(map(len, curves), default=0)
+    figure = blank(6.6 + 0.07 * longest, max(3.6, 0.4 + 0.2 * len(curves)))
     axes = figure.subplots()
-    for name, points in curves.items():
-        axes.plot([x for x, _ in points], [100 * y for _, y in points], marker="o", markersize=3, label=name)
+    for (name, points), look in zip(curves.items(), looks_of(len(curves)), strict=True):
+        steps, shares = [x for x, _ in points], [100 * y for _, y in points]
+        axes.plot(steps, shares, marker="o", markersize=3, label=name, **look)
+        if widths := [100 * width for width in (spreads or {}).get(name, ())]:
+            low, high = ([y + sign * w for y, w in zip(shares, widths, strict=True)] for sign in (-1, 1))
+            axes.fill_between(steps, low, high, color=look["color"], alpha=0.2, linewidth=0)
     axes.set(xlabel="training steps", ylabel=f"{what} (%)", ylim=(0, 102))
+    if any((spreads or {}).values()):
+        axes.set_title("means over seeds, ± one standard deviation", **TITLE)
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
+    figure.legend(loc="outside right upper", frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
+
+
+def looks_of(count: int) -> list[dict[str, Any]]:
+    """The looks of lines: no colour comes twice in twenty, and then its line is dashed."""
+    from matplotlib import colormaps
+
+    colours, many = colormaps["tab10" if count <= 10 else "tab20"], 10 if count <= 10 else 20
+    dashes = ("-", "--", ":", "-.")
+    return [{"color": colours(at % many), "linestyle": dashes[at // many % len(dashes)]} for at in range(count)]
 
 
 # ---- equal data, equal compute ----------------------------------------------------------------------------

@@ -467,3 +467,12 @@ def test_whole_numbers_are_compared_by_every_digit(
 def test_a_pipe_in_a_store_is_no_results_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(tmp_path / "runs" / "pipe.jsonl")
     assert len(listed(capsys)) == 6
+
+
+def test_a_title_wider_than_its_table_is_not_cut() -> None:
+    out, title = io.StringIO(), " ".join(f"word{number:03}" for number in range(30))
+    display._Console(file=out, width=40).print(display.table(title, ["a"], [["b"]]))
+    assert " ".join(out.getvalue().split()).startswith(title)
+    out = io.StringIO()
+    display._Console(file=out, width=40).print(display.mapping(title, {"a": "[/]"}))
+    assert " ".join(out.getvalue().split()).startswith(title)

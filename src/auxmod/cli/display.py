@@ -147,27 +147,26 @@ def titled(title: str, body: Table) -> Group:
     return Group(Text(printable(title), style="bold"), body)
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A table whose first column is text and whose others are figures; no tags act in its title."""
-    heading = Text(printable(title), style="table.title", no_wrap=True, overflow="ignore") if title else None
-    out = Table(title=heading, title_justify="left", header_style="bold", min_width=1)
+def table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int = 1, lines: bool = False
+) -> Group:
+    """A table under its title. The first ``texts`` columns are text, the others figures; ``lines`` part the rows."""
+    out = Table(header_style="bold", min_width=1, show_lines=lines)
     for number, column in enumerate(columns):
         cells = [column, *(Text.from_markup(row[number]).plain for row in rows)]
         whole = number > 0 and max(map(len, cells)) <= LONGEST
         words = cells if whole else [word[:LONGEST] for cell in cells for word in cell.split()]
-        out.add_column(column, justify="left" if number == 0 else "right", no_wrap=whole, overflow="fold")
+        out.add_column(column, justify="left" if number < texts else "right", no_wrap=whole, overflow="fold")
         out.min_width = (out.min_width or 0) + 3 + max(map(len, words), default=0)
     for row in rows:
         out.add_row(*row)
-    return out
+    return titled(title, out)
 
 
-def mapping(title: str, values: Mapping[str, Any]) -> Table:
+def mapping(title: str, values: Mapping[str, Any]) -> Group:
     """A table of names and values, one per line, shown verbatim; empty values are left out."""
     rows = [(name, verbatim(value)) for name, value in values.items() if value != ""]
-    out = table(title, ("setting", "value"), rows)
-    out.columns[1].justify = "left"
-    return out
+    return table(title, ("setting", "value"), rows, texts=2)
 
 
 def line_chart(series: Mapping[str, Sequence[tuple[float, float]]], height: int = 11, width: int = 60) -> str:

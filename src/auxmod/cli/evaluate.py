@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from auxmod.checked import flag
-from auxmod.cli.display import console, percent, print_json, say, table, titled
+from auxmod.cli.display import console, percent, print_json, say, table
 from auxmod.cli.options import RUN, WHOLE, ConfigFile, Device, Force, Json, Preset, RunFlags, given_settings, numbers
 from auxmod.cli.train import say_seen, scores_table
 from auxmod.config import TAUS, Distribution, Fill, Problem, RunConfig, check_asks
@@ -134,7 +134,7 @@ def predict(
     if json:
         return print_json(answers)
     lines = [(str(a["prediction"]), str(a["truth"]), f"{a['error']:.3f}") for a in answers]
-    console().print(titled(f"{run}, sums mod {problem.q}", table("", ("prediction", "truth", "circular error"), lines)))
+    console().print(table(f"{run}, sums mod {problem.q}", ("prediction", "truth", "circular error"), lines))
 
 
 def _say_unfinished(run: Path) -> None:

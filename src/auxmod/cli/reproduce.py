@@ -179,6 +179,5 @@ def _describe(runs: dict[str, list[RunConfig]], place: Path, retry_failed: bool,
         return display.console().print("It needs no runs.")
     said: dict[str, Callable[[Any], str]] = {"samples": amount, "pflop": "{:g}".format}
     words = [[said.get(name, str)(row[name]) for name in STANDING] for row in rows]
-    standing = display.table("", STANDING, words)
-    display.console().print(display.titled(f"What there is in {place}, and what is missing", standing))
+    display.console().print(display.table(f"What there is in {place}, and what is missing", STANDING, words))
     display.console().print("pflop: 10¹⁵ operations still to do; auxmod bench says how many a second a device does.")

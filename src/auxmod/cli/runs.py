@@ -14,7 +14,7 @@ from cyclopts import App, Parameter
 
 from auxmod.checked import shown
 from auxmod.cli import over_seeds
-from auxmod.cli.display import console, line_chart, mapping, percent, print_json, say, table, titled, verbatim
+from auxmod.cli.display import console, line_chart, mapping, percent, print_json, say, table, verbatim
 from auxmod.cli.options import SWITCH, Json
 from auxmod.cli.over_seeds import OF, STORE, Store, Where, chosen, held_out, large, plain
 from auxmod.errors import UserError, require
@@ -57,7 +57,7 @@ def list_(
     timed = ["members"] if "seconds" in asked else []
     columns = [name for name in dict.fromkeys((*COLUMNS, *_apart(entries), *near, *asked, *timed)) if name != "name"]
     rows = [(verbatim(entry.name), *(_figure(name, entry.summary[name]) for name in columns)) for entry in entries]
-    console().print(titled(f"{len(entries)} of {store}", table("", ("run", *columns), rows)))
+    console().print(table(f"{len(entries)} of {store}", ("run", *columns), rows))
 
 
 @app.command

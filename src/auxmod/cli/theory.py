@@ -97,9 +97,8 @@ def _print_page(values: dict[str, Any]) -> None:
     headings = ("", "as printed", "with the training law")
     out.print(table("Sparse training, uniform testing", headings, _gap_rows(values)))
     out.print()
-    bars = table(f"Law of the wraps of {values['k']}·q", ("wraps", "probability", ""), _law_rows(values["wrap_law"]))
-    bars.columns[2].justify = "left"
-    out.print(bars)
+    rows = _law_rows(values["wrap_law"])
+    out.print(table(f"Law of the wraps of {values['k']}·q", ("wraps", "probability", ""), rows, texts=3))
     choice = values["choice"]
     out.print(
         f"\nFrom N and q alone: [bold]--k {choice['k']} --r {choice['r']:.2f}[/] "
@@ -169,9 +168,6 @@ def _print_errata(markdown: bool, json: bool) -> None:
     for verdict, title in errata.TITLES.items():
         chosen = [row for row in rows if row.verdict == verdict]
         cells = [tuple(map(escape, (row.where, row.claim, row.printed, row.computed))) for row in chosen]
-        page = table(title, ("where", "the paper says", "printed", "computed"), cells)
-        for column in page.columns:
-            column.justify, column.overflow = "left", "fold"
-        page.show_lines = True
-        console().print(page)
+        heads = ("where", "the paper says", "printed", "computed")
+        console().print(table(title, heads, cells, texts=4, lines=True))
     return None

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from auxmod.cli.display import Bars, console, mapping, percent, print_json, say, table, titled
+from auxmod.cli.display import Bars, console, mapping, percent, print_json, say, table
 from auxmod.cli.options import (
     RUN,
     SWITCH,
@@ -161,7 +161,7 @@ def scores_table(run: Path, scores: dict[str, Any], inputs: str = "uniform input
         **({"best constant": [scores["constant"], *scores["tau_constant"].values()]} if "constant" in scores else {}),
     }
     rows = [[name, *map(percent, shares)] for name, *shares in zip(*columns.values(), strict=True)]
-    return titled(title, table("", list(columns), rows))
+    return table(title, list(columns), rows)
 
 
 def _describe(config: RunConfig, device: str, as_json: bool) -> None:

@@ -20,6 +20,7 @@ from auxmod.reporting import published
 from auxmod.reporting.web import charts, file, report, stored_runs, view
 from tiny import tiny
 
+ROOT = Path(__file__).parents[2]
 TAG = "<svg onload=alert(1)>"
 """Hostile HTML that a file's name can hold."""
 EVIL = f"</script>{TAG}"
@@ -236,6 +237,25 @@ def test_what_is_called_a_benchmark_and_is_none_is_left_out(tmp_path: Path, cont
     page, _ = report.page(tmp_path)
     assert "1 left out" in page
     assert "bench-mine.json" in page
+
+
+def test_a_benchmark_that_does_not_say_how_it_was_made_is_left_out(tmp_path: Path) -> None:
+    Run.create(tmp_path / "begun", tiny())
+    bench = json.loads((ROOT / "results" / "bench-h200.json").read_text())
+    made = bench["provenance"]
+    odd = [{"date": 20261115}, *({name: None} for name in ("command", "device", "torch", "commit", "date"))]
+    for number, change in enumerate(odd):
+        kept = {name: value for name, value in (made | change).items() if value is not None}
+        (tmp_path / f"bench-{number}.json").write_text(json.dumps(bench | {"provenance": kept}))
+    page, _ = report.page(tmp_path)
+    assert "6 left out" in page
+    assert "bench-5.json is not what auxmod bench writes." in page
+    assert 'id="speed"' not in page
+    (tmp_path / "bench-0.json").write_text(json.dumps(bench))
+    page, _ = report.page(tmp_path)
+    assert "5 left out" in page
+    assert f"<code>{made['command']}</code>" in page
+    assert f"{made['device']}, torch {made['torch']}, commit {made['commit']}, {made['date'][:10]}</li>" in page
 
 
 @pytest.mark.slow

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
+from auxmod.experiments.results_file import read_results
 from auxmod.experiments.wants import Facts
 from auxmod.reporting import results, tables
 from auxmod.reporting.cells import Cell
@@ -22,9 +24,15 @@ def problem(embedding: str, n: int, q: int) -> str:
     return f"{embedding}, N = {n}, q = {q}"
 
 
+def finished(path: Path) -> list[dict[str, Any]]:
+    """The runs of a results file that have figures, each once: of a run's rows the last with figures counts."""
+    return [row for row in read_results(path) if "scores" in row]
+
+
 def over_seeds(shares: Sequence[float], digits: int = 1) -> str:
-    """The mean and standard deviation of some shares, in percent."""
-    return with_spread(100 * statistics.fmean(shares), 100 * statistics.stdev(shares), digits)
+    """The mean of some shares in percent, with their standard deviation if there are several."""
+    spread = 100 * statistics.stdev(shares) if len(shares) > 1 else None
+    return with_spread(100 * statistics.fmean(shares), spread, digits)
 
 
 def asked(cells: Sequence[Cell]) -> str:

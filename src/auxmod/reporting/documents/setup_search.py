@@ -11,7 +11,7 @@ from auxmod.experiments import setup_search, wants
 from auxmod.files import read_lines
 from auxmod.reporting import published, render, results, tables
 from auxmod.reporting.cells import NEAR, Cell, by_facts, values
-from auxmod.reporting.documents.blocks import NONE, distance, nearness, problem
+from auxmod.reporting.documents.blocks import NONE, distance, finished, nearness, problem
 from auxmod.reporting.render import amount, epochs, figure, markdown_table
 
 SHOWN = 8
@@ -100,7 +100,7 @@ def _named(changed: str) -> str:
 
 def _in_other_precision(place: Path) -> str:
     """Runs of these cells that were repeated in another precision, beside the first."""
-    first = {row["hash"]: row for row in read_lines(place / "finalists.jsonl")}
+    first = {row["hash"]: row for row in finished(place / "finalists.jsonl")}
     said = []
     for row in read_lines(place / "trials" / "precision.jsonl"):
         config = row["config"]

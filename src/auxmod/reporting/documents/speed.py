@@ -9,8 +9,9 @@ from typing import Any
 
 from auxmod.files import read_lines
 from auxmod.reporting.cells import grouped
+from auxmod.reporting.documents.blocks import finished, over_seeds
 from auxmod.reporting.figures.bench import COSTS, costs
-from auxmod.reporting.render import markdown_table, with_spread
+from auxmod.reporting.render import markdown_table
 
 BENCH = "bench-h200"
 """The benchmark shown in the pages: the name of its file and of its picture."""
@@ -50,17 +51,17 @@ def precision(results: Path) -> str:
         config = row["config"]
         return config["problem"]["n"], config["problem"]["q"], config["training"]["precision"]
 
-    every = read_lines(results / "precision-h200.jsonl")
+    every = finished(results / "precision-h200.jsonl")
     groups = grouped(every, case)
-    matches = {key: [100 * row["scores"]["match"] for row in group] for key, group in groups.items()}
+    matches = {key: [row["scores"]["match"] for row in group] for key, group in groups.items()}
     columns = ("case", "precision", "match accuracy (%)", "seeds", "less than fp32", "chance (%)")
     rows = (
         (
             f"N = {n}, q = {q}",
             name,
-            with_spread(statistics.fmean(values), statistics.stdev(values)),
+            over_seeds(values),
             str(len(values)),
-            f"{statistics.fmean(matches[n, q, 'fp32']) - statistics.fmean(values):.2f}",
+            f"{100 * (statistics.fmean(matches[n, q, 'fp32']) - statistics.fmean(values)):.2f}",
             f"{100 * groups[n, q, name][0]['scores']['chance']:.1f}",
         )
         for (n, q, name), values in matches.items()

@@ -44,7 +44,6 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
     ("docs/results.md", "make pages: fewer", partial(demo.item, "fewer")),
     ("docs/results.md", "make pages: harder", partial(demo.item, "harder")),
     ("docs/results.md", "make pages: table 1", table1.table),
-    ("docs/results.md", "make pages: table 1 in short", table1.in_short),
     ("docs/results.md", "make pages: table 1 at 1M", table1.larger),
     ("README.md", "make pages: verdicts in short", verdicts.in_short),
     ("docs/results.md", "make pages: table 2", other_tables.table2),

@@ -2,7 +2,7 @@
 
 No number in a block is typed by hand. Its first line names what makes it, and it is always replaced as a whole:
 
-    <!-- generated: auxmod theory --paper-errors --markdown -->
+    <!-- generated: make pages: paper errors -->
     …
     <!-- /generated -->
 """
@@ -39,7 +39,7 @@ BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
     ("docs/performance.md", "make pages: speed", speed.speed),
     ("docs/performance.md", "make pages: precision", speed.precision),
     ("docs/performance.md", "make pages: the log", speed.log),
-    ("docs/paper.md", errata.COMMAND, paper_errors),
+    ("docs/paper.md", "make pages: paper errors", paper_errors),
     ("docs/results.md", "make pages: verdicts", verdicts.verdicts),
     ("docs/results.md", "make pages: fewer", partial(demo.item, "fewer")),
     ("docs/results.md", "make pages: harder", partial(demo.item, "harder")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -65,6 +65,18 @@ def compared(found: Mapping[str, Mapping[Way, Cell]], ways: Sequence[Way]) -> st
         for row, paper, cells in zip(rows, papers, found.values(), strict=True):
             row += [figure(paper, 1)] * known + [asked([cells[way]]) for way in own]
     return markdown_table(heads, rows)
+
+
+def known(cells: Iterable[Cell]) -> list[float]:
+    """Our figures, of the cells that have one."""
+    return [cell.ours for cell in cells if cell.ours is not None]
+
+
+def ends(cells: Iterable[Cell], after: str = " %") -> str:
+    """The least and the greatest of our figures, as in 96.1 to 97.3 %; one of them if they print alike."""
+    ours = known(cells)
+    words = dict.fromkeys(f"{figure:.1f}" for figure in (min(ours), max(ours))) if ours else ()
+    return " to ".join(words) + after if ours else "not run"
 
 
 def distance(cells: Sequence[Cell]) -> float:

@@ -17,9 +17,9 @@ BENCH = "bench-h200"
 """The benchmark shown in the pages: the name of its file and of its picture."""
 
 
-def speed(results: Path) -> str:
+def speed(place: Path) -> str:
     """What a training step costs, from `auxmod bench`."""
-    bench = json.loads((results / f"{BENCH}.json").read_text())
+    bench = json.loads((place / f"{BENCH}.json").read_text())
     made, evaluation = bench["provenance"], bench["evaluation"]
     rows = ([*row[:3], f"**{row[3]}**", *row[4:]] for row in costs(bench))
     (precision, rate), *_ = bench["matrix_tflops"].items()
@@ -30,7 +30,7 @@ def speed(results: Path) -> str:
         f"took {longest:.0f} s at most, once a shape; evaluating a million samples at N = {evaluation['n']} takes "
         f"{evaluation['seconds_per_million']:.1f} s."
     )
-    return f"{markdown_table(COSTS, rows)}\n\n{note}\n\n{_methods(results / 'bench-methods-h200.json')}"
+    return f"{markdown_table(COSTS, rows)}\n\n{note}\n\n{_methods(place / 'bench-methods-h200.json')}"
 
 
 def _methods(path: Path) -> str:
@@ -44,14 +44,14 @@ def _methods(path: Path) -> str:
     )
 
 
-def precision(results: Path) -> str:
+def precision(place: Path) -> str:
     """The accuracy in each precision over seeds, from a sweep."""
 
     def case(row: dict[str, Any]) -> tuple[int, int, str]:
         config = row["config"]
         return config["problem"]["n"], config["problem"]["q"], config["training"]["precision"]
 
-    every = finished(results / "precision-h200.jsonl")
+    every = finished(place / "precision-h200.jsonl")
     groups = grouped(every, case)
     matches = {key: [row["scores"]["match"] for row in group] for key, group in groups.items()}
     columns = ("case", "precision", "match accuracy (%)", "seeds", "less than fp32", "chance (%)")
@@ -74,7 +74,7 @@ def precision(results: Path) -> str:
     return f"{markdown_table(columns, rows)}\n\n{note} The spread is over seeds, which the precisions share."
 
 
-def log(results: Path) -> str:
+def log(place: Path) -> str:
     """Everything that was tried for speed."""
     rows = (
         (
@@ -85,6 +85,6 @@ def log(results: Path) -> str:
             "kept" if row["kept"] else "dropped",
             row["why"],
         )
-        for row in read_lines(results / "speed-log.jsonl")
+        for row in read_lines(place / "speed-log.jsonl")
     )
     return markdown_table(("tried", "measured", "before", "after", "", "why"), rows)

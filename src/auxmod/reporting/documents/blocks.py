@@ -11,12 +11,17 @@ from auxmod.experiments.results_file import read_results
 from auxmod.experiments.wants import Facts
 from auxmod.reporting import results, tables
 from auxmod.reporting.cells import Cell
-from auxmod.reporting.render import figure, markdown_table, with_spread
+from auxmod.reporting.render import figure, markdown, markdown_table, with_spread
 
 Way = tuple[str, str]
 """A method and a preset."""
 Key = TypeVar("Key")
 NONE = "None of it has been run."
+
+
+def item(name: str, place: Path) -> str:
+    """The table of an item that is the same in every preset."""
+    return markdown(tables.build(name, "", results.read(place)))
 
 
 def problem(embedding: str, n: int, q: int) -> str:

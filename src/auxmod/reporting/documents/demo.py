@@ -6,18 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from auxmod.experiments import recipes
-from auxmod.reporting import render, results, tables
 from auxmod.reporting.cells import grouped
 from auxmod.reporting.documents.blocks import finished, over_seeds
 from auxmod.reporting.render import markdown_table
-
-
-def item(item: str, place: Path) -> str:
-    """The demo's methods over seeds in a table of its own, and where they were run."""
-    stored = results.read(place)
-    made = results.origins(stored, recipes.cells(item))
-    return f"{render.markdown(tables.build(item, 'demo', stored))}\n- {made}: `auxmod reproduce {item}`."
 
 
 def moduli(place: Path) -> str:

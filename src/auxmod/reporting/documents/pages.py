@@ -20,6 +20,7 @@ from auxmod.errors import require
 from auxmod.experiments.recipes import headline as headline_runs
 from auxmod.reporting import errata, results, tables
 from auxmod.reporting.documents import demo, other_tables, pairs, past_the_paper, setup_search, speed, table1, verdicts
+from auxmod.reporting.documents.blocks import item
 from auxmod.reporting.documents.speed import BENCH
 from auxmod.reporting.figures import by_item, looks
 from auxmod.reporting.figures.bench import figure as bench_figure
@@ -33,22 +34,22 @@ def paper_errors(_: Path) -> str:
 
 
 BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
-    ("README.md", "make pages: headline", partial(demo.item, "headline")),
+    ("README.md", "make pages: headline", partial(item, "headline")),
     ("README.md", "make pages: speed", speed.speed),
     ("docs/performance.md", "make pages: speed", speed.speed),
     ("docs/performance.md", "make pages: precision", speed.precision),
     ("docs/performance.md", "make pages: the log", speed.log),
     ("docs/paper.md", "make pages: paper errors", paper_errors),
     ("docs/results.md", "make pages: verdicts", verdicts.verdicts),
-    ("docs/results.md", "make pages: fewer", partial(demo.item, "fewer")),
-    ("docs/results.md", "make pages: harder", partial(demo.item, "harder")),
+    ("docs/results.md", "make pages: fewer", partial(item, "fewer")),
+    ("docs/results.md", "make pages: harder", partial(item, "harder")),
     ("docs/results.md", "make pages: table 1", table1.table),
     ("docs/results.md", "make pages: table 1 at 1M", table1.larger),
     ("README.md", "make pages: verdicts in short", verdicts.in_short),
     ("docs/results.md", "make pages: table 2", other_tables.table2),
     ("docs/results.md", "make pages: configs", other_tables.configs),
     ("docs/setup.md", "make pages: setup", setup_search.setup),
-    ("docs/setup.md", "make pages: knobs", setup_search.knobs),
+    ("docs/setup.md", "make pages: knobs", partial(item, "knobs")),
     ("docs/setup.md", "make pages: finalists", setup_search.finalists),
     ("docs/setup.md", "make pages: starts", setup_search.starts),
     ("docs/setup.md", "make pages: longer", setup_search.longer),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from auxmod.experiments import setup_search, wants
 from auxmod.files import read_lines
-from auxmod.reporting import published, render, results, tables
+from auxmod.reporting import published, results, tables
 from auxmod.reporting.cells import NEAR, Cell, by_facts, values
 from auxmod.reporting.documents.blocks import NONE, distance, finished, nearness, problem
 from auxmod.reporting.render import amount, epochs, figure, markdown_table
@@ -46,11 +46,6 @@ def setup(place: Path) -> str:
         "All: `auxmod table setup`."
     )
     return f"{markdown_table(('configuration', *heads, 'mean distance'), rows)}\n\n{note}"
-
-
-def knobs(place: Path) -> str:
-    """The paper's setup with one stated value changed."""
-    return render.markdown(tables.build("knobs", "paper", results.read(place)))
 
 
 def finalists(place: Path) -> str:

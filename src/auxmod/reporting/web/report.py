@@ -150,8 +150,7 @@ def _table(table: Table, told: list[dict[str, Any]]) -> dict[str, Any]:
                 shown["cell"] = len(told)
                 told.append(_told(table, cell, shown["word"]))
     run = sum(cell.ours is not None for cell in table.cells)
-    command = f"auxmod reproduce {table.item} --preset {table.preset}"
-    return words | {"run": run, "of": len(table.cells), "command": command}
+    return words | {"run": run, "of": len(table.cells), "command": table.command}
 
 
 def _plain(table: Table, page: Layout) -> dict[str, Any]:
@@ -162,7 +161,7 @@ def _plain(table: Table, page: Layout) -> dict[str, Any]:
         "heads": [head.name for head in page.heads],
         "rows": [[{"word": word} for word in row] for row in page.rows],
         "labels": page.labels,
-        "notes": list(table.notes),
+        "notes": [*table.notes, *(each.told().replace("`", "") for each in table.made)],
     }
 
 

@@ -31,7 +31,8 @@ def page(store: Path, where: str | None = None) -> tuple[str, list[Entry]]:
     stored = results.index(entry.row for entry in entries if entry.state in ("done", "failed"))
     made = [tables.build(item, preset, stored) for item in SHOWN for preset in PRESETS]
     grids, benches = stored_runs.grids(entries), list(_benches(store, notes))
-    words, cells = _words(made)
+    run = [table for table in made if any(cell.ours is not None or cell.failed for cell in table.cells)]
+    words, cells = _words(run)
     data = {
         "charts": {
             **{f"grid{at}": charts.heatmap(grid) for at, grid in enumerate(grids)},
@@ -39,6 +40,7 @@ def page(store: Path, where: str | None = None) -> tuple[str, list[Entry]]:
             **{"gap": charts.gap(), "rho": charts.rho(), "laws": charts.wraps(64, 433, 4, 0.3)},
         },
         "runs": stored_runs.told(entries, store),
+        "alike": stored_runs.alike(entries),
         "chosen": stored_runs.telling(entries, where),
         "cells": cells,
     }
@@ -49,6 +51,7 @@ def page(store: Path, where: str | None = None) -> tuple[str, list[Entry]]:
         headline=headline(made, entries),
         tiles=list(tiles(made, entries, benches)),
         tables=words,
+        left=len(made) - len(run),
         grids=list(zip(grids, stored_runs.differing(grids), strict=True)),
         gap=_plain(bound, layout(bound)),
         benches=benches,

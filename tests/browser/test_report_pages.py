@@ -135,6 +135,33 @@ def test_runs_are_found_opened_and_drawn_and_their_text_is_text(page: Any, addre
     assert not complaints
 
 
+def test_runs_that_differ_only_in_their_seed_are_one_row(page: Any, tmp_path: Path, complaints: list[str]) -> None:
+    made = [made_up.row(tiny(seed=seed), share) for seed, share in enumerate((0.5, 0.6, 0.7))]
+    failed = [result_row(tiny(seed=3), None, {}, failed="It diverged.")]
+    Results(tmp_path / "runs.jsonl").append([*made, *failed, made_up.row(tiny(lr=0.5), 0.25)])
+    assert main(["report", str(tmp_path), "--out", str(tmp_path / "report.html")]) == 0
+    page.goto((tmp_path / "report.html").as_uri())
+    page.locator("#list li").first.wait_for()
+    figures = page.locator("#list > li > details > summary b").all_inner_texts()
+    assert figures == ["60.0 ± 10.0 % (3, 1 failed)", "25.0 %"]
+    first = page.locator("#list li").first
+    assert "4 seeds" in first.inner_text()
+    first.locator("summary").click()
+    first.locator("details details").nth(3).wait_for()
+    own = [" ".join(text.split()) for text in first.locator("details details summary").all_inner_texts()]
+    assert own == ["seed 2 70.0 %", "seed 1 60.0 %", "seed 0 50.0 %", "seed 3 failed"]
+    first.locator("details details summary").first.click()
+    first.locator("table.facts").first.wait_for()
+    first.locator("input").uncheck()
+    assert page.locator("#legend li").count() == 1
+    first.locator("input").check()
+    assert page.locator("#legend li").count() == 5
+    page.get_by_label("Find runs").fill("seed=2")
+    page.get_by_text("1 of 5 runs").wait_for()
+    assert page.locator("#list summary b").inner_text() == "70.0 %"
+    assert not complaints
+
+
 def test_a_chart_that_waits_to_be_drawn_forgets_the_runs_that_are_unticked(
     page: Any, address: str, complaints: list[str]
 ) -> None:

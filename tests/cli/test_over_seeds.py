@@ -72,7 +72,7 @@ def test_a_table_has_a_row_for_what_differs_and_means_over_seeds(capsys: pytest.
     words = " ".join(lines)
     assert "In no mean: 1 failed and 1 unfinished." in words
     assert "tell no more runs apart: moduli, weights, draw." in words
-    assert "Made on cpu, fp32 trunk, commit `abc`." in words
+    assert "cpu, fp32 trunk, commit abc" in words
 
 
 @pytest.mark.usefixtures("store")

@@ -121,6 +121,37 @@ def test_a_table_in_every_form(cli: Cli) -> None:
     assert json.loads(out)[0]["rows"][0]["mean"] == pytest.approx(95)
 
 
+def test_a_table_says_what_the_figures_that_it_shows_were_made_on(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = {16: "a", 32: "b", 64: "c"}
+    rows = made_up.rows(recipes.cells("table1b", ("paper",), samples=(100_000,)))
+    for row in rows:
+        n = row["config"]["problem"]["n"]
+        commit = f"{made[n]}{row['config']['seed']}"
+        row["provenance"] = {"device": f"device {made[n]}", "precision": "fp16", "commit": commit}
+    write_lines(Path("results/mine.jsonl"), rows)
+    some = ("table1b", "--preset", "paper", "--samples", "100K", "--n", 16, "--method", "aux")
+    command = f"auxmod reproduce {' '.join(map(str, some))}"
+    _, out, _ = cli("table", *some)
+    assert out.rstrip().endswith(f"\ndevice a, fp16 trunk, commits a0, a1, a2: {command}")
+    monkeypatch.setattr(display, "PIPED", len(command) + 40)
+    _, out, _ = cli("table", *some)
+    assert out.rstrip().endswith(f"\ndevice a, fp16 trunk, 3 commits: {command}")
+    named = f"device a, fp16 trunk, commits `a0`, `a1`, `a2`: `{command}`."
+    assert cli("table", *some, "--format", "markdown")[1].rstrip().endswith(f"\n- {named}")
+    assert f"\n% {named}\n" in cli("table", *some, "--format", "latex")[1]
+    _, out, _ = cli("table", *some, "--json")
+    origin = {"device": "device a", "precision": "fp16", "commits": ["a0", "a1", "a2"]}
+    assert [json.loads(out)[0][name] for name in ("origin", "command")] == [[origin], command]
+    assert cli("reproduce", *some, "--json")[1] == out
+    _, out, _ = cli("table", "table1b", "--preset", "both", "--results", "results/mine.jsonl", "--json")
+    paper, best = json.loads(out)
+    assert [len(table["origin"]) for table in (paper, best)] == [3, 0]
+    assert paper["command"] == "auxmod reproduce table1b --preset paper --results results/mine.jsonl"
+    assert "device" not in cli("table", "table1b", "--preset", "best")[1]
+    (theory,) = json.loads(cli("table", "gap", "--json")[1])
+    assert (theory["origin"], theory["command"]) == ([], None)
+
+
 def test_a_table_of_some_cells(cli: Cli) -> None:
     some = ("--n", "16,64", "--q", 97, "--method", "aux", "--samples", "100K")
     _, out, _ = cli("table", "table1b", *some, "--preset", "paper", "--results", STORED, "--format", "csv")

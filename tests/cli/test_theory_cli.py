@@ -67,10 +67,8 @@ def test_a_file_in_the_place_of_the_folder_is_one_sentence(tmp_path: Path) -> No
         theory(n=4, q=5, figures=tmp_path / "f")
 
 
-def test_paper_errors_in_three_forms(capsys) -> None:
+def test_paper_errors_in_both_forms(capsys) -> None:
     rows = errata.findings()
-    theory(paper_errors=True, markdown=True)
-    assert capsys.readouterr().out.strip() == errata.markdown(rows)
     theory(paper_errors=True, json=True)
     assert len(said(capsys)) == len(rows)
     theory(paper_errors=True)
@@ -91,7 +89,6 @@ def test_paper_errors_in_three_forms(capsys) -> None:
         ({"moduli": "1,2", "weights": ".5,"}, "--weights is '.5,'"),
         ({"moduli": "1,2", "weights": ".5,.4"}, "sums to 0.9"),
         ({"moduli": "1,2", "k": 3}, "not both"),
-        ({"markdown": True}, "--markdown belongs to --paper-errors"),
         ({"paper_errors": True, "figures": Path("there")}, "leave out --n, --q, --figures"),
         ({"format": "svg"}, "give --figures too"),
         ({"delta": -1.0}, "--delta is -1"),

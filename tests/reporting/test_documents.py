@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 import made_up
+from auxmod.config import RunConfig
 from auxmod.errors import UserError
 from auxmod.experiments import recipes
 from auxmod.experiments.results_file import result_row
 from auxmod.files import write_lines
-from auxmod.reporting.documents import pages, past_the_paper, speed
+from auxmod.reporting.documents import demo, pages, past_the_paper, speed
 from auxmod.reporting.documents.pages import replace_block
 from tiny import tiny
 
@@ -128,6 +129,31 @@ def test_each_precision_has_the_chance_of_its_own_q(tmp_path):
     rows = [made_up.row(tiny(q=q, seed=seed, precision="fp32")) for q in (7, 97) for seed in (0, 1)]
     write_lines(tmp_path / "precision-h200.jsonl", [row | {"provenance": {"device": "", "commit": ""}} for row in rows])
     assert [line.split(" | ")[-1] for line in speed.precision(tmp_path).splitlines()[2:4]] == ["14.3 |", "1.0 |"]
+
+
+def run_again(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """These rows; before them, figures of the first that do not count; after them, failures of it and of a new seed."""
+    config = RunConfig.from_dict(rows[0]["config"])
+    failed = [result_row(run, None, {}, failed="It diverged.") for run in (config, dataclasses.replace(config, seed=9))]
+    return [rows[0] | {"scores": rows[0]["scores"] | {"match": 0.0}}, *rows, *failed]
+
+
+def test_a_run_that_was_run_again_is_one_seed_by_its_last_figures(tmp_path):
+    made = {"commit": "c", "device": "d", "precision": "p", "command": "auxmod sweep"}
+    tails = {"method": "auto", "embedding": "angular", "tails": 2.0}
+    for name, settings in (("tails", tails), ("moduli", {}), ("precision-h200", {"precision": "fp32"})):
+        runs = [tiny(seed=seed, **settings) for seed in (0, 1)]
+        rows = [made_up.row(run, 0.5 + 0.1 * run.seed) | {"provenance": made} for run in runs]
+        write_lines(tmp_path / f"{name}.jsonl", run_again(rows))
+    assert "| 2 | 55.0 ± 7.1 | 90.0 ± 0.0 | 90.0 ± 0.0 | 2 |" in demo.tails(tmp_path)
+    assert "| 55.0 ± 7.1 | 2 | 14.3 |" in demo.moduli(tmp_path)
+    assert "| fp32 | 55.0 ± 7.1 | 2 | 0.00 | 14.3 |" in speed.precision(tmp_path)
+    rows = trained_past_the_paper(tmp_path, ("auto", "aux"))
+    rows[0]["scores"]["tau"], even = {"0.01": 1.0, "0.05": 1.0}, rows[1]
+    write(tmp_path, [*run_again(rows), even | {"scores": even["scores"] | {"tau": {"0.01": 0.3, "0.05": 1.0}}}])
+    (line,) = (line for line in past_the_paper.tails(tmp_path).splitlines() if "N = 128" in line)
+    figures = "70.0 ± 34.6 | 93.3 ± 5.8 | 6.67 ± 5.77 | 6.67 ± 5.77 | 3 |"  # (0.3, 0.9, 0.9), (1.0, 0.9, 0.9)
+    assert line == f"| angular, N = 128, q = 974269 | τ = 0.01 | {figures}"
 
 
 def test_past_the_paper_says_how_many_seeds_there_are_and_how_many_failed(tmp_path):

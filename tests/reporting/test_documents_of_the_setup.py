@@ -87,6 +87,23 @@ def test_where_little_was_run_nothing_is_compared(tmp_path: Path) -> None:
     assert "in the mean (" not in setup_search.longer(tmp_path)
 
 
+def test_what_was_tried_on_one_angular_cell_is_told_at_the_stated_rate_and_at_all(tmp_path: Path) -> None:
+    rows = []
+    wanted = recipes.RECIPES["finalists"]("paper", (wants.SMALL,))
+    for run in dict.fromkeys(want.run for want in wanted if want.variant == "aux"):
+        if (run.model.embedding, run.problem.n, run.problem.q) == ("angular", 16, 257):
+            match = 0.6 + 0.1 * (run.training.lr == 1e-4) + 0.05 * (run.model.pooling == "mean")
+            rows.append(made_up.row(run, match=match if run.model.init == "0.02" else 0.5))
+    (tmp_path / "trials").mkdir()
+    write_lines(tmp_path / "trials" / "precision.jsonl", [])
+    write_lines(tmp_path / "finalists.jsonl", rows)
+    slow = sum(row["config"]["training"]["lr"] == 3e-5 for row in rows)
+    (line,) = (line for line in setup_search.finalists(tmp_path).splitlines() if line.startswith("On angles"))
+    assert line.startswith(f"On angles, N = 16, q = 257, {len(rows)} configurations of `aux` were tried, the paper's")
+    assert f"93.0 %. Of the {slow} at the stated rate the best has 65.0 % (init 0.02, pooling mean); of all" in line
+    assert line.endswith(" 75.0 % (init 0.02, lr 0.0001, pooling mean).")
+
+
 def test_finalists_are_measured_at_each_number_of_samples_apart(tmp_path: Path) -> None:
     off, rows = {wants.SMALL: 0.4, wants.LARGE: 7.0}, []
     for want in recipes.RECIPES["finalists"]("paper", ()):

@@ -75,6 +75,20 @@ def test_what_failed_is_in_no_mean_and_is_counted() -> None:
     assert (all_failed.mean, all_failed.failed) == (None, 3)
 
 
+def test_what_runs_were_made_on_is_told_once_each_with_all_commits() -> None:
+    made = [{"device": "a", "precision": "fp16", "commit": commit} for commit in ("c1", "c2", "c1")]
+    made += [{"device": "a", "commit": None}, {"device": {"b": "\x1b[2J\n"}}, {}]
+    rows = [made_up.row(run, 0.5) | {"provenance": each} for run, each in zip(seeds(6), made, strict=True)]
+    first, *others = results.made_on(rows)
+    assert first == ("a", "fp16", ("c1", "c2"))
+    assert first.told() == "a, fp16 trunk, commits `c1`, `c2`"
+    assert first.told(named=False) == "a, fp16 trunk, 2 commits"
+    assert [each.told(named=False) for each in others] == ["a", "{'b': '\\x1b[2J\\n'}", ""]
+    assert results.origins(results.index(rows[:1]), [tiny(seed=7), tiny(lr=0.5)]) == "a, fp16 trunk, commit `c1`"
+    (strange,) = results.made_on([rows[0] | {"provenance": {"device": "\x1b[2J\nb"}}])
+    assert strange.device == " [2J b"
+
+
 @pytest.mark.parametrize(("embedding", "percent"), [("token", 100 * 9 / 97), ("angular", 10.0)])
 def test_chance_is_that_of_the_runs_answers(embedding: str, percent: float) -> None:
     assert results.chance(tiny(embedding=embedding, q=97), 0.05) == pytest.approx(percent)

@@ -20,6 +20,7 @@ from auxmod.reporting import published
 from auxmod.reporting.web import charts, file, report, stored_runs, view
 from tiny import tiny
 
+ROOT = Path(__file__).parents[2]
 TAG = "<svg onload=alert(1)>"
 """Hostile HTML that a file's name can hold."""
 EVIL = f"</script>{TAG}"
@@ -53,7 +54,10 @@ def test_the_tables_hold_the_stores_figures(store: Path, page: str) -> None:
     means = [100 * made_up.likely(with_seed(run, seed)) for seed in range(3)]
     assert f">{sum(means) / 3:.1f} ± " in page
     assert "45 of 45 run" in page
-    assert "0 of 128 run" in page
+    assert "0 of 128 run" not in page  # Table 2 in the preset best, say, is left out
+    made, shown = len(report.SHOWN) * len(report.PRESETS), page.count('<details class="item"')
+    assert 0 < shown < made
+    assert f"nothing of them was run here: {made - shown} of {made} tables. <code>auxmod table all</code>" in page
     assert re.search(
         r"In the paper’s setup, the auxiliary modulus is ahead of sparse training in \d+ of 18 settings", page
     )
@@ -114,8 +118,11 @@ def test_a_command_runs_its_own_embedding_and_both_sides_of_a_gain() -> None:
 
 
 def test_a_run_that_is_still_going_is_no_failure(tmp_path: Path) -> None:
-    Run.create(tmp_path / "run", recipes.cells("table1b", ("paper",), seeds=1, samples=(100_000,))[0])
+    going, done, *_ = recipes.cells("table1b", ("paper",), seeds=1, samples=(100_000,))
+    Run.create(tmp_path / "run", going)
+    Results(tmp_path / "runs.jsonl").append([made_up.row(done)])
     page, _ = report.page(tmp_path)
+    assert "1 of 45 run" in page
     assert re.search(r">\s*not run\s*<", page)
     assert not re.search(r">\s*failed\s*<", page)
 
@@ -201,6 +208,12 @@ def test_a_long_curve_is_thinned_to_its_end() -> None:
     assert (long[0][-1], long[1][-1]) == (1000, 100.0)
 
 
+def test_runs_that_differ_only_in_their_seed_are_one_row() -> None:
+    runs = [tiny(seed=1), tiny(lr=0.5), tiny(seed=0), tiny(lr=0.5, seed=2), tiny(method="naive")]
+    assert stored_runs.alike([stored_runs.Entry(Path("x"), made_up.row(run)) for run in runs]) == [[0, 2], [1, 3], [4]]
+    assert stored_runs.alike([]) == []
+
+
 def test_the_runs_drawn_are_those_asked_for_or_the_best_of_each_method(store: Path) -> None:
     entries, _ = stored_runs.read(store)
     drawn = [entries[at] for at in stored_runs.telling(entries)]
@@ -220,6 +233,8 @@ def test_a_store_without_results_is_a_page_too(tmp_path: Path) -> None:
     page, entries = report.page(tmp_path)
     assert "No run in this store is finished yet." in page
     assert "10 of 10 tables" in page
+    assert '<details class="item"' not in page
+    assert "Δ is ours less the paper’s" not in page
     assert "figures of the paper’s tables" not in page
     assert "1 left out" in page
     assert "&lt;svg onload=alert(1)&gt;.jsonl" in page
@@ -236,6 +251,25 @@ def test_what_is_called_a_benchmark_and_is_none_is_left_out(tmp_path: Path, cont
     page, _ = report.page(tmp_path)
     assert "1 left out" in page
     assert "bench-mine.json" in page
+
+
+def test_a_benchmark_that_does_not_say_how_it_was_made_is_left_out(tmp_path: Path) -> None:
+    Run.create(tmp_path / "begun", tiny())
+    bench = json.loads((ROOT / "results" / "bench-h200.json").read_text())
+    made = bench["provenance"]
+    odd = [{"date": 20261115}, *({name: None} for name in ("command", "device", "torch", "commit", "date"))]
+    for number, change in enumerate(odd):
+        kept = {name: value for name, value in (made | change).items() if value is not None}
+        (tmp_path / f"bench-{number}.json").write_text(json.dumps(bench | {"provenance": kept}))
+    page, _ = report.page(tmp_path)
+    assert "6 left out" in page
+    assert "bench-5.json is not what auxmod bench writes." in page
+    assert 'id="speed"' not in page
+    (tmp_path / "bench-0.json").write_text(json.dumps(bench))
+    page, _ = report.page(tmp_path)
+    assert "5 left out" in page
+    assert f"<code>{made['command']}</code>" in page
+    assert f"{made['device']}, torch {made['torch']}, commit {made['commit']}, {made['date'][:10]}</li>" in page
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from auxmod.cli.shown import (
     TableName,
     default_picture,
     draw,
+    of_cells,
     one_of,
     pictures_of,
     presets_of,
@@ -93,7 +94,7 @@ def reproduce(
     stored = _stored(place)
     if item in (*SHAPES, "all"):
         made = tables.tables(item, presets, stored, counts, only.keeper())
-        show_tables([each for each in made if each.cells], "json" if json else format)
+        show_tables(of_cells(made, only, results), "json" if json else format)
     elif not pictures and not kept:
         display.say(f"Not drawn: {item} is of the paper's numbers of samples, and auxmod figure {item} draws it.")
     _draw(pictures, kept, stored, as_json=item not in (*SHAPES, "all") and (json or format == "json"))

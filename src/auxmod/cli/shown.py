@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
@@ -21,6 +21,7 @@ from auxmod.reporting.render import Format
 
 if TYPE_CHECKING:
     from auxmod.experiments.wants import Facts
+    from auxmod.reporting.cells import Table
     from auxmod.reporting.results import Index
 
 TableName = Literal[
@@ -84,10 +85,8 @@ class Only:
 
     def none(self, item: str, samples: Sequence[int]) -> str:
         """The sentence that no cell of an item is so."""
-        every = vars(self) | {"samples": ",".join(map(str, samples)) or None}
-        asked = {name: value for name, value in every.items() if value is not None}
-        flags = " ".join(f"--{name} {value}" for name, value in asked.items())
-        return f"No cell of {item} has {flags}: leave out {'some of these' if len(asked) > 1 else 'this'}."
+        said = flags(**vars(self), samples=",".join(map(str, samples)) or None)
+        return f"No cell of {item} has{said}: leave out {'some of these' if said.count(' --') > 1 else 'this'}."
 
     def keeper(self) -> Callable[[Facts], bool]:
         """A function that says whether a cell with given facts is selected."""
@@ -95,6 +94,17 @@ class Only:
         words = {"method": self.method, "embedding": self.embedding}
         asked = numbers | {name: (word,) if word else () for name, word in words.items()}
         return lambda facts: all(not values or facts.get(name) in values for name, values in asked.items())
+
+
+def flags(**values: Any) -> str:
+    """The flags that were given, as they are typed after a command."""
+    return "".join(f" --{name} {shlex.quote(str(value))}" for name, value in values.items() if value is not None)
+
+
+def of_cells(built: Sequence[Table], only: Only, results: Path | None) -> list[Table]:
+    """The tables that have cells, each with the command that makes these cells alone again."""
+    more = flags(**vars(only), results=results)
+    return [replace(each, command=each.command and each.command + more) for each in built if each.cells]
 
 
 OnlyFlags = Annotated[Only | None, Parameter(name="*")]
@@ -142,13 +152,12 @@ def table(
     counts, keep = whole_numbers(samples, "--samples"), only.keeper()
     taus = numbers(tau, "--tau") if tau is not None else ()
     built = tables.tables(item, presets_of(preset, item), read(results), counts, keep, taus=taus)
-    made = [each for each in built if each.cells]
+    made = of_cells(built, only, results)
     require(bool(made), only.none(item, counts))
     show_tables(made, "json" if json else format)
     if all(cell.ours is None for each in made for cell in each.cells):
         several = ",".join(map(amount, RECIPES[item].shown)) if item in RECIPES else ""  # run only if named
-        asked = {"preset": preset, "samples": samples or several or None, **vars(only), "results": results}
-        said = "".join(f" --{name} {shlex.quote(str(value))}" for name, value in asked.items() if value is not None)
+        said = flags(preset=preset, samples=samples or several or None, **vars(only), results=results)
         display.say(f"None of these has been run: auxmod reproduce {item}{said} does it.")
 
 

@@ -37,7 +37,16 @@ def _show(made: Table) -> None:
         out.print()
     for note in made.notes:
         out.print(printable(note), style="dim", markup=False)
+    _show_origin(made)
     out.print()
+
+
+def _show_origin(made: Table) -> None:
+    """Print what a table was made on, with its commits if the line has room for them, or else with their number."""
+    out, lines = console(), [made.origin(named).replace("`", "") for named in (True, False)]
+    line = lines[0] if len(lines[0]) <= out.width else lines[1]
+    if line:
+        out.print(line, style="dim", markup=False)
 
 
 def _sizes(words: Layout, width: int) -> list[int]:

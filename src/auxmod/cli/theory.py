@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal
@@ -40,7 +39,6 @@ def theory(
     paper_errors: Annotated[
         bool, SWITCH, Parameter(help="Instead, the paper's claims against what is computed.")
     ] = False,
-    markdown: Annotated[bool, SWITCH, Parameter(help="Print --paper-errors as Markdown.")] = False,
     json: Json = False,
 ) -> None:
     """Compute the paper's quantities exactly, for any N, q and moduli, beside the paper's own formulas.
@@ -49,7 +47,6 @@ def theory(
 
     Example: auxmod theory --n 8 --q 31 --k 5 --r 0.2
     """
-    require(paper_errors or not markdown, "--markdown belongs to --paper-errors: give both, or neither.")
     require(figures is not None or format is None, "--format is of the figures: give --figures too, or leave it out.")
     asked = SimpleNamespace(n=n, q=q, k=k, r=r, moduli=moduli, weights=weights, fill=fill, epsilon=epsilon, delta=delta)
     said = given_settings(asked, None)
@@ -57,7 +54,7 @@ def theory(
         idle = [*said, *(["figures"] if figures else [])]
         only = f"--paper-errors is of the paper as a whole, and draws nothing: leave out --{', --'.join(idle)}."
         require(not idle, only)
-        return _print_errata(markdown, json)
+        return _print_errata(json)
     from auxmod.problem.summary import summary
 
     values = summary(**{"n": 16, "q": 97} | said)
@@ -156,15 +153,12 @@ def _number(value: float | None) -> str:
 # ---- the paper's errors -----------------------------------------------------------------------------------
 
 
-def _print_errata(markdown: bool, json: bool) -> None:
+def _print_errata(json: bool) -> None:
     from auxmod.reporting import errata
 
     rows = errata.findings()
     if json:
         return print_json([dataclasses.asdict(row) for row in rows])
-    if markdown:
-        sys.stdout.write(errata.markdown(rows) + "\n")
-        return None
     for verdict, title in errata.TITLES.items():
         chosen = [row for row in rows if row.verdict == verdict]
         cells = [tuple(map(escape, (row.where, row.claim, row.printed, row.computed))) for row in chosen]

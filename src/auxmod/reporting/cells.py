@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from auxmod.experiments.wants import Facts
+
+if TYPE_CHECKING:
+    from auxmod.reporting.results import Origin
 
 Item = TypeVar("Item")
 Key = TypeVar("Key")
@@ -143,6 +146,10 @@ class Table:
     notes: Sequence[str] = ()
     of: str = ""
     """A part of the title that holds for all cells."""
+    made: Sequence[Origin] = ()
+    """On what the figures were made."""
+    command: str = ""
+    """What makes them again; empty if the item has no runs."""
 
     @property
     def shape(self) -> Shape:
@@ -157,12 +164,19 @@ class Table:
     def title(self) -> str:
         return self.shape.title + self.of + (f", preset {self.preset}" if self.preset else "")
 
+    def origin(self, named: bool = True) -> str:
+        """On what the figures were made, and by which command if there is one; empty if there are none."""
+        command = f": `{self.command}`" if self.command else ""
+        return f"{'; '.join(each.told(named) for each in self.made)}{command}" if self.made else ""
+
     def records(self) -> list[Facts]:
         """One flat record per cell."""
         return [{"item": self.item, "preset": self.preset} | cell.to_dict() for cell in self.cells]
 
     def to_dict(self) -> dict[str, Any]:
-        head = {"item": self.item, "preset": self.preset, "title": self.title, "notes": list(self.notes)}
+        head: dict[str, Any] = {"item": self.item, "preset": self.preset, "title": self.title}
+        head |= {"notes": list(self.notes), "origin": [each._asdict() for each in self.made]}
+        head["command"] = self.command or None
         return head | {"columns": [*self.down, self.shape.across], "rows": self.records()}
 
 

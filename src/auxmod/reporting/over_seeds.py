@@ -15,7 +15,7 @@ from auxmod.reporting import results
 from auxmod.reporting.cells import Cell, Shape, Table
 from auxmod.reporting.render import HEADS, word
 
-_PAPERS = ("paper", "difference")
+_PAPERS = ("paper", "difference", "item", "preset", "command")
 BASIS = ("method", "n", "q")
 """The settings that name a row if the runs differ in none."""
 TITLES = {
@@ -46,8 +46,7 @@ class OverSeeds(Table):
         return [{name: value for name, value in each.items() if name not in _PAPERS} for each in made]
 
     def to_dict(self) -> dict[str, Any]:
-        head = {"title": self.title, "notes": list(self.notes)}
-        return head | {"columns": [*self.down, self.shape.across], "rows": self.records()}
+        return {name: value for name, value in super().to_dict().items() if name not in _PAPERS}
 
 
 def build(entries: Iterable[Entry], figures: Sequence[str], across: str | None = None) -> OverSeeds:
@@ -67,6 +66,7 @@ def build(entries: Iterable[Entry], figures: Sequence[str], across: str | None =
         cells=cells,
         notes=list(_notes(found, (*down, *columns))),
         of=_shared(settings, (*down, *columns)),
+        made=results.made_on(e.row for group in found for e in group.entries if e.state == "done"),
         form=Shape(_title(figures), (), across=across or "figure", ours="", seeds=True),
         order=list(dict.fromkeys(order)),
     )
@@ -120,7 +120,3 @@ def _notes(found: Sequence[Group], shown: Sequence[str]) -> Iterator[str]:
     others = groups.along([group.settings for group in found], shown)
     if others:
         yield f"These settings differ too, but tell no more runs apart: {', '.join(others)}."
-    done = [entry for group in found for entry in group.entries if entry.state == "done"]
-    if done:
-        runs = [group.entries[0].config for group in found]
-        yield f"Made on {results.origins(results.index(entry.row for entry in done), runs)}."

@@ -162,10 +162,15 @@ def epochs(count: int) -> str:
 
 
 def markdown(table: Table) -> str:
-    """The table as Markdown: a heading, the table, and its notes as a list."""
+    """The table as Markdown: a heading, the table, and a list of its notes and of what it was made on."""
     page = layout(table)
     body = markdown_table([" ".join(filter(None, head[:2])) for head in page.heads], page.rows, page.labels)
-    return "\n".join([f"**{table.title}**", "", body, "", *(f"- {note}" for note in table.notes)]).rstrip()
+    return "\n".join([f"**{table.title}**", "", body, "", *(f"- {note}" for note in _notes(table))]).rstrip()
+
+
+def _notes(table: Table) -> list[str]:
+    """A table's notes, and what it was made on."""
+    return [*table.notes, *([f"{table.origin()}."] if table.made else [])]
 
 
 def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
@@ -187,7 +192,7 @@ def latex(table: Table) -> str:
     lines += [" & ".join(map(_tex, row)) for row in page.rows]
     body = "\n".join(line if line.startswith(("\\cmid", "\\mid")) else f"{line} \\\\" for line in lines)
     columns = "l" * page.labels + "r" * (len(page.heads) - page.labels)
-    notes = "".join(f"% {note}\n" for note in table.notes)
+    notes = "".join(f"% {note}\n" for note in _notes(table))
     return (
         f"{notes}\\begin{{table}}\n\\centering\n\\caption{{{_tex(table.title)}}}\n"
         f"\\begin{{tabular}}{{{columns}}}\n\\toprule\n{body}\n\\bottomrule\n\\end{{tabular}}\n\\end{{table}}"

@@ -12,9 +12,9 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from auxmod.config import RunConfig
+from auxmod.config import DATA, RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments import catalogue
 from auxmod.experiments.results_file import read_results, supersedes
@@ -37,6 +37,25 @@ class Summary:
     count: int
     failed: int
     """Seeds that diverged or could not be run. No mean includes them, so tables must show them beside it."""
+
+
+class Origin(NamedTuple):
+    """A device and a precision, and the commits with which runs were made there; what is not known is empty."""
+
+    device: str
+    precision: str
+    commits: tuple[str, ...]
+
+    def told(self, named: bool = True) -> str:
+        """As in: NVIDIA H200, fp16 trunk, commit `ec05e6c`. Several commits are only counted unless ``named``."""
+        several = "s" * (len(self.commits) > 1)
+        names = ", ".join(f"`{each}`" for each in self.commits)
+        commits = f"commit{several} {names}" if named or not several else f"{len(self.commits)} commits"
+        parts = (self.device, self.precision and f"{self.precision} trunk", names and commits)
+        return ", ".join(filter(None, parts))
+
+    def __str__(self) -> str:
+        return self.told()
 
 
 # ---- reading ----------------------------------------------------------------------------------------------
@@ -113,7 +132,7 @@ def _asks(row: Row) -> int:
 
 def _key(config: Mapping[str, Any]) -> str:
     """A configuration as text, without its seed, how often it is asked, and what `RunConfig.hash` leaves out."""
-    ignored = {"method": ("method",), "training": ("data", "asks")}
+    ignored = {"method": ("method",), "training": ("asks", *DATA)}
     parts = {
         name: {key: value for key, value in part.items() if key not in ignored.get(name, ())}
         for name, part in config.items()
@@ -163,14 +182,22 @@ def _own(results: Index, run: RunConfig) -> list[Row]:
 
 
 def origins(results: Index, runs: Iterable[RunConfig]) -> str:
-    """Where these runs were made, whatever the seed: each device and precision, with its commits."""
-    commits: dict[tuple[Any, Any], dict[str, None]] = {}
-    for made in (row.get("provenance", {}) for run in runs for row in find(results, run)):
-        commits.setdefault((made.get("device"), made.get("precision")), {})[f"`{made.get('commit')}`"] = None
-    return "; ".join(
-        f"{device}, {precision} trunk, commit{'s' * (len(own) > 1)} {', '.join(own)}"
-        for (device, precision), own in commits.items()
-    )
+    """On what these runs were made, whatever the seed."""
+    return "; ".join(map(str, made_on(row for run in runs for row in find(results, run))))
+
+
+def made_on(rows: Iterable[Row]) -> list[Origin]:
+    """Each device and precision on which these rows were made, with its commits."""
+    commits: dict[tuple[str, str], dict[str, None]] = {}
+    for made in (row.get("provenance", {}) for row in rows):
+        device, precision, commit = (_printable(made.get(name)) for name in ("device", "precision", "commit"))
+        commits.setdefault((device, precision), {})[commit] = None
+    return [Origin(*where, tuple(filter(None, own))) for where, own in commits.items()]
+
+
+def _printable(value: Any) -> str:
+    """What a row says of its origin, on one line; it may come from a stranger."""
+    return "" if value is None else "".join(c if c.isprintable() else " " for c in str(value))
 
 
 def curves(results: Index, run: RunConfig) -> list[list[tuple[int, float]]]:

@@ -81,8 +81,7 @@ def _of_runs(
     item: str, preset: str, stored: results.Index, samples: Sequence[int], keep: Keep, taus: Sequence[float]
 ) -> Table:
     recipe = RECIPES[item]
-    asked = list(recipe(preset, samples or recipe.shown))
-    shape, down = SHAPES[item], SHAPES[item].down
+    shape, down, asked = SHAPES[item], SHAPES[item].down, list(recipe(preset, samples or recipe.shown))
     kept = [want for want in asked if keep(want.facts)]  # Table 3 takes all: a gain needs two methods
     made = _spreads(asked, stored) if item == "table3" else _cells(item, kept, stored, taus)
     cells = [cell for cell in made if keep(cell.facts)]
@@ -93,12 +92,15 @@ def _of_runs(
     if "samples" not in down and len(counts) > 1:
         down = ("samples", *down)
     of = f", {amount(*counts)} samples" if "samples" not in down and counts else ""
-    notes = list(_notes(kept, cells, shape.across))
-    if item == "configs":
-        notes += _renamed(cells)
-    if not differs_by_preset(item):  # its runs have no common setup to describe either
-        return Table(item=item, preset=None, of=of, down=down, cells=cells, notes=notes[:1])
-    return Table(item=item, preset=preset, of=of, down=down, cells=cells, notes=notes)
+    notes = [*_notes(kept, cells, shape.across), *(_renamed(cells) if item == "configs" else ())]
+    own, sizes = preset if differs_by_preset(item) else None, samples or recipe.shown
+    command = f"auxmod reproduce {item}{f' --preset {own}' if own else ''}"
+    command += f" --samples {','.join(map(amount, sizes))}" if sizes else ""
+    first = results.first_seeds(stored)  # all that is shown of pairs (K, r) that are compared
+    indices = ((want, first if item == "table3" or want.variant == "searched" else stored) for want in kept)
+    made_on = results.made_on(row for want, index in indices for row in results.find(index, want.run))
+    notes = notes if own else notes[:1]  # without a preset its runs have no common setup to describe
+    return Table(item=item, preset=own, of=of, down=down, cells=cells, notes=notes, made=made_on, command=command)
 
 
 def _cells(item: str, asked: Iterable[Wanted], stored: results.Index, taus: Sequence[float] = ()) -> Iterator[Cell]:

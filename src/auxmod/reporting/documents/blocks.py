@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
+from auxmod.experiments.results_file import read_results
 from auxmod.experiments.wants import Facts
 from auxmod.reporting import results, tables
 from auxmod.reporting.cells import Cell
-from auxmod.reporting.render import figure, markdown_table, with_spread
+from auxmod.reporting.render import figure, markdown, markdown_table, with_spread
 
 Way = tuple[str, str]
 """A method and a preset."""
@@ -17,14 +19,25 @@ Key = TypeVar("Key")
 NONE = "None of it has been run."
 
 
+def item(name: str, place: Path) -> str:
+    """The table of an item that is the same in every preset."""
+    return markdown(tables.build(name, "", results.read(place)))
+
+
 def problem(embedding: str, n: int, q: int) -> str:
     """A problem, in words."""
     return f"{embedding}, N = {n}, q = {q}"
 
 
+def finished(path: Path) -> list[dict[str, Any]]:
+    """The runs of a results file that have figures, each once: of a run's rows the last with figures counts."""
+    return [row for row in read_results(path) if "scores" in row]
+
+
 def over_seeds(shares: Sequence[float], digits: int = 1) -> str:
-    """The mean and standard deviation of some shares, in percent."""
-    return with_spread(100 * statistics.fmean(shares), 100 * statistics.stdev(shares), digits)
+    """The mean of some shares in percent, with their standard deviation if there are several."""
+    spread = 100 * statistics.stdev(shares) if len(shares) > 1 else None
+    return with_spread(100 * statistics.fmean(shares), spread, digits)
 
 
 def asked(cells: Sequence[Cell]) -> str:
@@ -57,6 +70,18 @@ def compared(found: Mapping[str, Mapping[Way, Cell]], ways: Sequence[Way]) -> st
         for row, paper, cells in zip(rows, papers, found.values(), strict=True):
             row += [figure(paper, 1)] * known + [asked([cells[way]]) for way in own]
     return markdown_table(heads, rows)
+
+
+def known(cells: Iterable[Cell]) -> list[float]:
+    """Our figures, of the cells that have one."""
+    return [cell.ours for cell in cells if cell.ours is not None]
+
+
+def ends(cells: Iterable[Cell], after: str = " %") -> str:
+    """The least and the greatest of our figures, as in 96.1 to 97.3 %; one of them if they print alike."""
+    ours = known(cells)
+    words = dict.fromkeys(f"{figure:.1f}" for figure in (min(ours), max(ours))) if ours else ()
+    return " to ".join(words) + after if ours else "not run"
 
 
 def distance(cells: Sequence[Cell]) -> float:

@@ -6,24 +6,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from auxmod.experiments import recipes
-from auxmod.files import read_lines
-from auxmod.reporting import render, results, tables
 from auxmod.reporting.cells import grouped
-from auxmod.reporting.documents.blocks import over_seeds
+from auxmod.reporting.documents.blocks import finished, over_seeds
 from auxmod.reporting.render import markdown_table
-
-
-def item(item: str, place: Path) -> str:
-    """The demo's methods over seeds in a table of its own, and where they were run."""
-    stored = results.read(place)
-    made = results.origins(stored, recipes.cells(item))
-    return f"{render.markdown(tables.build(item, 'demo', stored))}\n- {made}: `auxmod reproduce {item}`."
 
 
 def moduli(place: Path) -> str:
     """The demo's sum at other moduli, method by method, over seeds."""
-    every = read_lines(place / "moduli.jsonl")
+    every = finished(place / "moduli.jsonl")
     found = grouped(every, lambda row: (int(row["config"]["problem"]["q"]), _method(row["config"])))
     body = [
         (f"q = {q}", method, over_seeds([row["scores"]["match"] for row in rows]), str(len(rows)), f"{100 / q:.1f}")
@@ -47,18 +37,18 @@ def initial_weights(place: Path) -> str:
         model = config["model"]
         return f"{model['init']}, the embedding {model['lift']:g}" if "lift" in model else str(model["init"])
 
-    return _small_encoder(read_lines(place / "lift.jsonl"), "init", start)
+    return _small_encoder(finished(place / "lift.jsonl"), "init", start)
 
 
 def tails(place: Path) -> str:
     """`auto` with a small encoder, by how much weight rare sums may have."""
-    rows = read_lines(place / "tails.jsonl")
+    rows = finished(place / "tails.jsonl")
     return _small_encoder(rows, "`--tails`", lambda config: f"{config['method'].get('tails', 1):g}")
 
 
 def inputs(place: Path) -> str:
     """`auto` with a small encoder, by the distribution of its training inputs."""
-    rows = read_lines(place / "inputs.jsonl")
+    rows = finished(place / "inputs.jsonl")
     return _small_encoder(rows, "inputs", lambda config: str(config["method"]["distribution"]))
 
 
@@ -69,9 +59,9 @@ def by_heart(place: Path) -> str:
         training = config["training"]
         return f"{config['method']['method']}, {training.get('optimiser', 'adamw')}, lr {training['lr']:g}"
 
-    few = read_lines(place / "few.jsonl")
+    few = finished(place / "few.jsonl")
     samples = few[0]["config"]["training"]["samples"]
-    others = [row for row in read_lines(place / "fewer.jsonl") if row["config"]["training"]["samples"] == samples]
+    others = [row for row in finished(place / "fewer.jsonl") if row["config"]["training"]["samples"] == samples]
     rows = [row for row in others if row["config"]["method"]["method"] != "sparse"] + few
     return _small_encoder(rows, f"from {samples} samples", trained)
 

@@ -13,7 +13,7 @@ from auxmod.experiments import recipes, setup_search
 from auxmod.experiments.wants import LARGE, Facts
 from auxmod.reporting import results, tables
 from auxmod.reporting.cells import NEAR, Cell, by_facts
-from auxmod.reporting.documents.blocks import NONE, by_case, compared, nearness, problem
+from auxmod.reporting.documents.blocks import NONE, by_case, compared, ends, known, nearness, problem
 from auxmod.reporting.render import amount, markdown_table
 
 PRESETS = ("stated", "paper", setup_search.SMALL_THROUGHOUT, "best")
@@ -38,7 +38,7 @@ def _closer(stored: results.Index) -> str:
     lines = []
     for (n,), own in by_facts(cells, ["n"]).items():
         by_method = [[cell for cell in own if cell.facts["method"] == method] for method in ("aux", "sparse")]
-        lines.append([str(n), f"{own[0].chance:.1f}", *map(_range, by_method)])
+        lines.append([str(n), f"{own[0].chance:.1f}", *map(_ends, by_method)])
     note = (
         f"The same within τ = {least}, the least and the greatest over q, and of how many q: "
         f"`auxmod table table2 --tau {least} --preset best --samples {amount(samples)}`."
@@ -46,11 +46,9 @@ def _closer(stored: results.Index) -> str:
     return f"{markdown_table(['N', 'chance', 'aux, `best`', 'sparse, `best`'], lines)}\n\n{note}"
 
 
-def _range(cells: Sequence[Cell]) -> str:
+def _ends(cells: Sequence[Cell]) -> str:
     """96.1 to 97.3 (4 of 4)"""
-    ours = sorted(cell.ours for cell in cells if cell.ours is not None)
-    ends = dict.fromkeys(f"{figure:.1f}" for figure in (*ours[:1], *ours[-1:]))
-    return f"{' to '.join(ends)} ({len(ours)} of {len(cells)})" if ours else "not run"
+    return ends(cells, f" ({len(known(cells))} of {len(cells)})")
 
 
 def configs(place: Path) -> str:

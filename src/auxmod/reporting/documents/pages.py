@@ -2,7 +2,7 @@
 
 No number in a block is typed by hand. Its first line names what makes it, and it is always replaced as a whole:
 
-    <!-- generated: auxmod theory --paper-errors --markdown -->
+    <!-- generated: make pages: paper errors -->
     …
     <!-- /generated -->
 """
@@ -18,9 +18,9 @@ from typing import Any
 
 from auxmod.errors import require
 from auxmod.experiments.recipes import headline as headline_runs
-from auxmod.reporting import errata, tables
-from auxmod.reporting import results as stored
+from auxmod.reporting import errata, results, tables
 from auxmod.reporting.documents import demo, other_tables, pairs, past_the_paper, setup_search, speed, table1, verdicts
+from auxmod.reporting.documents.blocks import item
 from auxmod.reporting.documents.speed import BENCH
 from auxmod.reporting.figures import by_item, looks
 from auxmod.reporting.figures.bench import figure as bench_figure
@@ -34,23 +34,22 @@ def paper_errors(_: Path) -> str:
 
 
 BLOCKS: list[tuple[str, str, Callable[[Path], str]]] = [
-    ("README.md", "make pages: headline", partial(demo.item, "headline")),
+    ("README.md", "make pages: headline", partial(item, "headline")),
     ("README.md", "make pages: speed", speed.speed),
     ("docs/performance.md", "make pages: speed", speed.speed),
     ("docs/performance.md", "make pages: precision", speed.precision),
     ("docs/performance.md", "make pages: the log", speed.log),
-    ("docs/paper.md", errata.COMMAND, paper_errors),
+    ("docs/paper.md", "make pages: paper errors", paper_errors),
     ("docs/results.md", "make pages: verdicts", verdicts.verdicts),
-    ("docs/results.md", "make pages: fewer", partial(demo.item, "fewer")),
-    ("docs/results.md", "make pages: harder", partial(demo.item, "harder")),
+    ("docs/results.md", "make pages: fewer", partial(item, "fewer")),
+    ("docs/results.md", "make pages: harder", partial(item, "harder")),
     ("docs/results.md", "make pages: table 1", table1.table),
-    ("docs/results.md", "make pages: table 1 in short", table1.in_short),
     ("docs/results.md", "make pages: table 1 at 1M", table1.larger),
     ("README.md", "make pages: verdicts in short", verdicts.in_short),
     ("docs/results.md", "make pages: table 2", other_tables.table2),
     ("docs/results.md", "make pages: configs", other_tables.configs),
     ("docs/setup.md", "make pages: setup", setup_search.setup),
-    ("docs/setup.md", "make pages: knobs", setup_search.knobs),
+    ("docs/setup.md", "make pages: knobs", partial(item, "knobs")),
     ("docs/setup.md", "make pages: finalists", setup_search.finalists),
     ("docs/setup.md", "make pages: starts", setup_search.starts),
     ("docs/setup.md", "make pages: longer", setup_search.longer),
@@ -80,20 +79,21 @@ PICTURES = {BENCH: "", "headline": "demo", "fewer": "demo", "harder": "demo"} | 
 def stale(root: Path, write: bool = False) -> list[str]:
     """The blocks and pictures that no longer match `results/`. With ``write``, bring them up to date too."""
     found = []
-    results, bench = stored.read(root / "results"), json.loads((root / "results" / f"{BENCH}.json").read_text())
+    place = root / "results"
+    stored, bench = results.read(place), json.loads((place / f"{BENCH}.json").read_text())
     for name, preset in PICTURES.items():
         path = root / "docs" / f"{name}.png"
-        data: Any = bench if name == BENCH else _shown(name, preset, results)
+        data: Any = bench if name == BENCH else _shown(name, preset, stored)
         source = hashlib.sha256(json.dumps(data).encode()).hexdigest()
         if not path.exists() or source.encode() not in path.read_bytes():
             found.append(str(path.relative_to(root)))
             if write:
-                figure = bench_figure(bench) if data is bench else by_item.draw(name, preset, results)
+                figure = bench_figure(bench) if data is bench else by_item.draw(name, preset, stored)
                 looks.save(figure, path, source)
     for name, marker, make in BLOCKS:
         path = root / name
         before = path.read_text(encoding="utf-8")
-        after = replace_block(before, marker, make(root / "results"))
+        after = replace_block(before, marker, make(place))
         if after != before:
             found.append(f"{name}: {marker}")
             if write:
@@ -113,8 +113,8 @@ def replace_block(text: str, command: str, body: str) -> str:
     return f"{before}{start}\n\n{body.strip()}\n\n{END}{after}"
 
 
-def _shown(item: str, preset: str, results: stored.Index) -> list[Any]:
+def _shown(item: str, preset: str, stored: results.Index) -> list[Any]:
     """The data that a picture may show: an item's cells and, for the headline, its learning curves."""
     runs = [want.run for want in headline_runs()] if item == "headline" else []
-    cells = [cell.to_dict() for cell in tables.build(item, preset, results).cells]
-    return [cells, [stored.curves(results, run) for run in runs]]
+    cells = [cell.to_dict() for cell in tables.build(item, preset, stored).cells]
+    return [cells, [results.curves(stored, run) for run in runs]]

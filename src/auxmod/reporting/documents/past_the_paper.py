@@ -12,7 +12,7 @@ from auxmod.experiments import recipes, wants
 from auxmod.files import read_lines
 from auxmod.reporting import results, tables
 from auxmod.reporting.cells import NAMES, by_facts, grouped
-from auxmod.reporting.documents.blocks import asked, over_seeds, problem
+from auxmod.reporting.documents.blocks import asked, finished, over_seeds, problem
 from auxmod.reporting.render import amount, epochs, markdown_table, with_spread
 from auxmod.settings import TAILS, build
 
@@ -164,9 +164,9 @@ def tails(place: Path) -> str:
 def _by_way(place: Path) -> dict[str, list[dict[str, Any]]]:
     """Finished runs past the paper, by method; `auto` without more weight for rare sums is among the trials."""
     trials = read_lines(place / "trials" / "past_the_paper.jsonl")
-    rows = read_lines(place / "beyond.jsonl") + [row for row in trials if row["tag"].startswith("auto, tails 1, ")]
+    even = (row for row in trials if row["tag"].startswith("auto, tails 1, ") and "scores" in row)
     ways: dict[str, list[dict[str, Any]]] = {}
-    for row in (row for row in rows if "scores" in row):
+    for row in (*finished(place / "beyond.jsonl"), *{row["hash"]: row for row in even}.values()):
         method = row["config"]["method"]
         name = WEIGHED.get(method.get("tails", 1.0), "") if method["method"] == "auto" else method["method"]
         ways.setdefault(name, []).append(row)

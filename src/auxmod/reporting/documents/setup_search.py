@@ -9,9 +9,9 @@ from pathlib import Path
 
 from auxmod.experiments import setup_search, wants
 from auxmod.files import read_lines
-from auxmod.reporting import published, render, results, tables
+from auxmod.reporting import published, results, tables
 from auxmod.reporting.cells import NEAR, Cell, by_facts, values
-from auxmod.reporting.documents.blocks import NONE, distance, nearness, problem
+from auxmod.reporting.documents.blocks import NONE, distance, finished, nearness, problem
 from auxmod.reporting.render import amount, epochs, figure, markdown_table
 
 SHOWN = 8
@@ -48,11 +48,6 @@ def setup(place: Path) -> str:
     return f"{markdown_table(('configuration', *heads, 'mean distance'), rows)}\n\n{note}"
 
 
-def knobs(place: Path) -> str:
-    """The paper's setup with one stated value changed."""
-    return render.markdown(tables.build("knobs", "paper", results.read(place)))
-
-
 def finalists(place: Path) -> str:
     """How near each finalist comes to the paper's figures, over all cells of Table 1."""
     cells = tables.build("finalists", "paper", _first(place)).cells
@@ -75,23 +70,23 @@ def finalists(place: Path) -> str:
         f"Cells of Table 1 that come within {NEAR:g} points of the paper's accuracy, of those run, and the mean "
         "distance from it, by method, embedding and samples; the first seed: `auxmod table finalists`."
     )
-    parts = (table, note, *_tried_on_angles(cells), _in_other_precision(place))
+    parts = (table, note, _at_the_stated_rate(cells), _in_other_precision(place))
     return "\n\n".join(filter(None, parts))
 
 
-def _tried_on_angles(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """The best of all configurations tried on one angular cell."""
+def _at_the_stated_rate(cells: Sequence[Cell]) -> str:
+    """The best of all configurations of `aux` tried on one angular cell, and the best of those at the stated rate."""
     n, q = setup_search.ANGLES[0]
-    here = [c for c in cells if c.facts["embedding"] == "angular" and (c.facts["n"], c.facts["q"]) == (n, q)]
-    tried = sorted((c for c in here if c.facts["method"] == "aux" and c.ours), key=lambda c: -(c.ours or 0))
-    if not tried:
-        return ()
-    rows = ((_named(c.facts["changed"]), f"{c.ours:.1f}") for c in tried[:SHOWN])
-    note = (
-        f"The {SHOWN} best of {len(tried)} configurations of `aux` on angles, N = {n}, q = {q}: match accuracy (%), "
-        "the first seed."
+    here = by_facts(cells, ("embedding", "n", "q", "method")).get(("angular", n, q, "aux"), [])
+    tried = sorted((cell for cell in here if cell.ours is not None), key=lambda cell: -(cell.ours or 0.0))
+    stated = [cell for cell in tried if "lr " not in cell.facts["changed"]]
+    if not stated:
+        return ""
+    best, overall = (f"{cell.ours:.1f} % ({_named(cell.facts['changed'])})" for cell in (stated[0], tried[0]))
+    return (
+        f"On {problem('angles', n, q)}, {len(tried)} configurations of `aux` were tried, the paper's figure being "
+        f"{tried[0].paper} %. Of the {len(stated)} at the stated rate the best has {best}; of all, {overall}."
     )
-    return markdown_table(("configuration", f"aux ({tried[0].paper})"), rows), note
 
 
 def _named(changed: str) -> str:
@@ -100,7 +95,7 @@ def _named(changed: str) -> str:
 
 def _in_other_precision(place: Path) -> str:
     """Runs of these cells that were repeated in another precision, beside the first."""
-    first = {row["hash"]: row for row in read_lines(place / "finalists.jsonl")}
+    first = {row["hash"]: row for row in finished(place / "finalists.jsonl")}
     said = []
     for row in read_lines(place / "trials" / "precision.jsonl"):
         config = row["config"]

@@ -9,16 +9,17 @@ from typing import Any
 
 from auxmod.files import read_lines
 from auxmod.reporting.cells import grouped
+from auxmod.reporting.documents.blocks import finished, over_seeds
 from auxmod.reporting.figures.bench import COSTS, costs
-from auxmod.reporting.render import markdown_table, with_spread
+from auxmod.reporting.render import markdown_table
 
 BENCH = "bench-h200"
 """The benchmark shown in the pages: the name of its file and of its picture."""
 
 
-def speed(results: Path) -> str:
+def speed(place: Path) -> str:
     """What a training step costs, from `auxmod bench`."""
-    bench = json.loads((results / f"{BENCH}.json").read_text())
+    bench = json.loads((place / f"{BENCH}.json").read_text())
     made, evaluation = bench["provenance"], bench["evaluation"]
     rows = ([*row[:3], f"**{row[3]}**", *row[4:]] for row in costs(bench))
     (precision, rate), *_ = bench["matrix_tflops"].items()
@@ -29,7 +30,7 @@ def speed(results: Path) -> str:
         f"took {longest:.0f} s at most, once a shape; evaluating a million samples at N = {evaluation['n']} takes "
         f"{evaluation['seconds_per_million']:.1f} s."
     )
-    return f"{markdown_table(COSTS, rows)}\n\n{note}\n\n{_methods(results / 'bench-methods-h200.json')}"
+    return f"{markdown_table(COSTS, rows)}\n\n{note}\n\n{_methods(place / 'bench-methods-h200.json')}"
 
 
 def _methods(path: Path) -> str:
@@ -43,24 +44,24 @@ def _methods(path: Path) -> str:
     )
 
 
-def precision(results: Path) -> str:
+def precision(place: Path) -> str:
     """The accuracy in each precision over seeds, from a sweep."""
 
     def case(row: dict[str, Any]) -> tuple[int, int, str]:
         config = row["config"]
         return config["problem"]["n"], config["problem"]["q"], config["training"]["precision"]
 
-    every = read_lines(results / "precision-h200.jsonl")
+    every = finished(place / "precision-h200.jsonl")
     groups = grouped(every, case)
-    matches = {key: [100 * row["scores"]["match"] for row in group] for key, group in groups.items()}
+    matches = {key: [row["scores"]["match"] for row in group] for key, group in groups.items()}
     columns = ("case", "precision", "match accuracy (%)", "seeds", "less than fp32", "chance (%)")
     rows = (
         (
             f"N = {n}, q = {q}",
             name,
-            with_spread(statistics.fmean(values), statistics.stdev(values)),
+            over_seeds(values),
             str(len(values)),
-            f"{statistics.fmean(matches[n, q, 'fp32']) - statistics.fmean(values):.2f}",
+            f"{100 * (statistics.fmean(matches[n, q, 'fp32']) - statistics.fmean(values)):.2f}",
             f"{100 * groups[n, q, name][0]['scores']['chance']:.1f}",
         )
         for (n, q, name), values in matches.items()
@@ -73,7 +74,7 @@ def precision(results: Path) -> str:
     return f"{markdown_table(columns, rows)}\n\n{note} The spread is over seeds, which the precisions share."
 
 
-def log(results: Path) -> str:
+def log(place: Path) -> str:
     """Everything that was tried for speed."""
     rows = (
         (
@@ -84,6 +85,6 @@ def log(results: Path) -> str:
             "kept" if row["kept"] else "dropped",
             row["why"],
         )
-        for row in read_lines(results / "speed-log.jsonl")
+        for row in read_lines(place / "speed-log.jsonl")
     )
     return markdown_table(("tried", "measured", "before", "after", "", "why"), rows)

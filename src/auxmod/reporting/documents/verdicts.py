@@ -17,6 +17,7 @@ from auxmod.problem.theory import BOX, in_box, rho, rho_exact
 from auxmod.reporting import results, tables
 from auxmod.reporting.cells import LEVEL, NEAR, Cell, by_facts, side
 from auxmod.reporting.documents import pairs
+from auxmod.reporting.documents.blocks import ends, known
 from auxmod.reporting.documents.table1 import PRESETS, Case, cases
 from auxmod.reporting.render import amount, markdown_table
 
@@ -101,16 +102,6 @@ def _counted(sides: Sequence[int]) -> str:
     return f"ahead in {ahead} of {len(sides)}, level in {level}, behind in {behind}"
 
 
-def _known(cells: Iterable[Cell]) -> list[float]:
-    return [cell.ours for cell in cells if cell.ours is not None]
-
-
-def _range(cells: Iterable[Cell]) -> str:
-    """96.1 to 97.3 %"""
-    ours = sorted(_known(cells))
-    return f"{ours[0]:.1f} to {ours[-1]:.1f} %" if ours else "not run"
-
-
 def _learned(cells: Iterable[Cell]) -> list[bool]:
     """Whether each cell that was run is above chance."""
     return [cell.ours > (cell.chance or 0.0) + LEVEL for cell in cells if cell.ours is not None]
@@ -174,7 +165,7 @@ def _baseline(both: Both) -> Iterator[Claim]:
         cells = [case.cells["sparse", preset] for case in both[SMALL] if case.embedding == "token"]
         learned = _learned(cells)
         above = [cell for cell, each in zip([c for c in cells if c.ours is not None], learned, strict=True) if each]
-        which = f" ({', '.join(f'{ours:.1f}' for ours in _known(above))} %)" if above else ""
+        which = f" ({', '.join(f'{ours:.1f}' for ours in known(above))} %)" if above else ""
         told.append(f"in `{preset}` it learns {sum(learned)} of {len(learned)}{which}")
         fails += [not each for each in learned]
     says = "with tokens the baseline “completely fails to learn with 100K samples”"
@@ -204,7 +195,7 @@ def _large_moduli(stored: results.Index) -> Iterator[Claim]:
             groups = by_facts(tables.build("table2", preset, stored, [LARGE], taus=[tau]).cells, ("n", "q"))
             by_tau[tau] = [{cell.facts["method"]: cell for cell in cells} for cells in groups.values()]
         baseline = [own["sparse"] for own in by_tau[paper] if own["sparse"].facts["n"] == 128]
-        longest.append(f"in `{preset}` {_range(baseline)}")
+        longest.append(f"in `{preset}` {ends(baseline)}")
         fails += [not each for each in _learned(baseline)]
         sides, close = (_sides((own["aux"], own["sparse"]) for own in every) for every in by_tau.values())
         told.append(f"in `{preset}` {_counted(sides)} (at our own τ = {closer:g} {_counted(close)})")
@@ -228,9 +219,9 @@ def _configurations(stored: results.Index) -> Iterator[Claim]:
     for method, says in said.items():
         parts = {preset: [own[method, dropout] for dropout in (0.0, 0.1)] for preset, own in groups.items()}
         here = "; ".join(
-            f"in `{preset}` {_range(dry)} without dropout, {_range(wet)} with" for preset, (dry, wet) in parts.items()
+            f"in `{preset}` {ends(dry)} without dropout, {ends(wet)} with" for preset, (dry, wet) in parts.items()
         )
-        every = [ours for pair in parts.values() for cells in pair if (ours := _known(cells))]
+        every = [ours for pair in parts.values() for cells in pair if (ours := known(cells))]
         holds = [min(o) >= HIGH if method == "aux" else max(o) - min(o) >= UNSTABLE for o in every]
         yield Claim("Table 6", says, f"`{method}`, 16 configurations: {here}", holds, _table("configs"))
 

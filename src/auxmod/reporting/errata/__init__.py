@@ -1,9 +1,7 @@
 """The paper's claims, checked. `auxmod theory --paper-errors` prints them, and docs/paper.md shows them.
 
 Printed values are the paper's, as it prints them. Computed values come from the exact theory (`propositions`) or, for
-claims about the paper's own tables, from those tables (`tables`). To refresh docs/paper.md:
-
-    make pages
+claims about the paper's own tables, from those tables (`tables`).
 """
 
 from __future__ import annotations
@@ -14,9 +12,8 @@ from auxmod.reporting.errata import propositions, tables
 from auxmod.reporting.errata.finding import Finding
 from auxmod.reporting.render import markdown_table
 
-__all__ = ["COMMAND", "TITLES", "Finding", "findings", "markdown"]
+__all__ = ["TITLES", "Finding", "findings", "markdown"]
 
-COMMAND = "auxmod theory --paper-errors --markdown"
 TITLES = {
     "wrong": "Wrong, or contradicting itself",
     "rough": "Approximations that mislead, and claims stronger than their numbers",

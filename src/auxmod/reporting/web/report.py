@@ -6,7 +6,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from auxmod.errors import UserError
 from auxmod.experiments.catalogue import Entry
@@ -31,14 +31,16 @@ def page(store: Path, where: str | None = None) -> tuple[str, list[Entry]]:
     stored = results.index(entry.row for entry in entries if entry.state in ("done", "failed"))
     made = [tables.build(item, preset, stored) for item in SHOWN for preset in PRESETS]
     grids, benches = stored_runs.grids(entries), list(_benches(store, notes))
-    words, cells = _words(made)
+    run = [table for table in made if any(cell.ours is not None or cell.failed for cell in table.cells)]
+    words, cells = _words(run)
     data = {
         "charts": {
             **{f"grid{at}": charts.heatmap(grid) for at, grid in enumerate(grids)},
-            **{f"bench{at}": charts.bench(bench) for at, bench in enumerate(benches)},
+            **{f"bench{at}": bench.chart for at, bench in enumerate(benches)},
             **{"gap": charts.gap(), "rho": charts.rho(), "laws": charts.wraps(64, 433, 4, 0.3)},
         },
         "runs": stored_runs.told(entries, store),
+        "alike": stored_runs.alike(entries),
         "chosen": stored_runs.telling(entries, where),
         "cells": cells,
     }
@@ -49,9 +51,10 @@ def page(store: Path, where: str | None = None) -> tuple[str, list[Entry]]:
         headline=headline(made, entries),
         tiles=list(tiles(made, entries, benches)),
         tables=words,
+        left=len(made) - len(run),
         grids=list(zip(grids, stored_runs.differing(grids), strict=True)),
         gap=_plain(bound, layout(bound)),
-        benches=[(bench["provenance"], _speed(bench)) for bench in benches],
+        benches=benches,
         notes=notes,
         amount=amount,
         zip=zip,
@@ -84,7 +87,7 @@ def headline(made: Sequence[Table], entries: Sequence[Entry]) -> str:
     )
 
 
-def tiles(made: Sequence[Table], entries: Sequence[Entry], benches: Sequence[Any]) -> Iterator[tuple[str, str]]:
+def tiles(made: Sequence[Table], entries: Sequence[Entry], benches: Sequence[Bench]) -> Iterator[tuple[str, str]]:
     """The figures at the top of the page, each with what it is."""
     counts = Counter(sorted(entry.state for entry in entries))
     others = "".join(f", {number:,} {state}" for state, number in counts.items() if state != "done")
@@ -97,8 +100,7 @@ def tiles(made: Sequence[Table], entries: Sequence[Entry], benches: Sequence[Any
     setup, pairs = _compared(made)
     if pairs:
         yield f"{_gain(pairs):+.1f}", f"points, aux over sparse at equal data, {setup.lower()}"
-    faster = [row["faster_than_compiled"] for bench in benches for row in bench["rows"] if row["faster_than_compiled"]]
-    if faster:
+    if faster := [ratio for bench in benches for ratio in bench.faster]:
         yield f"{max(faster):.0f}×", "faster at most than compiled PyTorch"
 
 
@@ -151,8 +153,7 @@ def _table(table: Table, told: list[dict[str, Any]]) -> dict[str, Any]:
                 shown["cell"] = len(told)
                 told.append(_told(table, cell, shown["word"]))
     run = sum(cell.ours is not None for cell in table.cells)
-    command = f"auxmod reproduce {table.item} --preset {table.preset}"
-    return words | {"run": run, "of": len(table.cells), "command": command}
+    return words | {"run": run, "of": len(table.cells), "command": table.command}
 
 
 def _plain(table: Table, page: Layout) -> dict[str, Any]:
@@ -163,7 +164,7 @@ def _plain(table: Table, page: Layout) -> dict[str, Any]:
         "heads": [head.name for head in page.heads],
         "rows": [[{"word": word} for word in row] for row in page.rows],
         "labels": page.labels,
-        "notes": list(table.notes),
+        "notes": [*table.notes, *(each.told().replace("`", "") for each in table.made)],
     }
 
 
@@ -199,13 +200,24 @@ def _command(table: Table, cell: Cell) -> str:
 # ---- speed --------------------------------------------------------------------------------------------------
 
 
-def _benches(store: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
+class Bench(NamedTuple):
+    """A benchmark as the page shows it."""
+
+    chart: charts.Chart
+    table: dict[str, Any]
+    command: str
+    made: str
+    """On what it was measured, and when."""
+    faster: list[float]
+    """How much faster than compiled PyTorch, case by case, where that was measured."""
+
+
+def _benches(store: Path, notes: list[str]) -> Iterator[Bench]:
     """The benchmarks that `auxmod bench --out` wrote beside the results. Other files named like them get a note."""
     place = store if store.is_dir() else store.parent
     for path in sorted(place.glob("bench*.json")):
         try:
-            bench = read_json(path)
-            _speed(bench), charts.bench(bench)
+            bench = _bench(read_json(path))
         except UserError as error:
             notes.append(str(error))
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
@@ -214,7 +226,10 @@ def _benches(store: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
             yield bench
 
 
-def _speed(bench: Mapping[str, Any]) -> dict[str, Any]:
-    rows = [[{"word": word} for word in row] for row in costs(bench)]
-    title = f"What a training step costs on {bench['provenance']['device']}"
-    return {"title": title, "groups": [], "heads": COSTS, "rows": rows, "labels": 1, "notes": []}
+def _bench(result: Mapping[str, Any]) -> Bench:
+    made, rows = result["provenance"], [[{"word": word} for word in row] for row in costs(result)]
+    title = f"What a training step costs on {made['device']}"
+    table = {"title": title, "groups": [], "heads": COSTS, "rows": rows, "labels": 1, "notes": []}
+    origin = f"{made['device']}, torch {made['torch']}, commit {made['commit']}, {made['date'][:10]}"
+    faster = [row["faster_than_compiled"] for row in result["rows"] if row["faster_than_compiled"]]
+    return Bench(charts.bench(result), table, str(made["command"]), origin, faster)

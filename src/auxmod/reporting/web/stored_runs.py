@@ -80,6 +80,11 @@ def _buckets(rows: Sequence[Mapping[str, int]]) -> list[list[int]]:
     return [[row["bucket"], row["samples"], row["correct"]] for row in rows]
 
 
+def alike(entries: Sequence[Entry]) -> list[list[int]]:
+    """Indices of the runs, those that differ only in their seed together; in order of the best of each."""
+    return list(grouped(range(len(entries)), lambda at: _key(entries[at], {"seed"})).values())
+
+
 def telling(entries: Sequence[Entry], where: str | None = None) -> list[int]:
     """Indices of the runs to draw at first, at most `MOST`.
 

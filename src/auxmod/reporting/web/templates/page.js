@@ -85,9 +85,9 @@ const percent = (share) => (share == null ? "–" : `${(100 * share).toFixed(1)}
 const shown = (value) => Array.isArray(value) ? value.map(shown).join(", ") || "–"
   : typeof value === "number" ? String(Number(value.toPrecision(6))) : value === "" ? "–" : String(value);
 const pair = (s) => s.method + (s.k == null ? "" : ` K = ${s.k}, r = ${shown(s.r)}`);
-function describe(at) {
+function describe(at, seeds = `seed ${runs.settings[at].seed}`) {
   const s = runs.settings[at];
-  return `${pair(s)} · ${s.embedding} · N = ${s.n}, q = ${s.q} · ${s.samples.toLocaleString("en")} samples · seed ${s.seed}`;
+  return `${pair(s)} · ${s.embedding} · N = ${s.n}, q = ${s.q} · ${s.samples.toLocaleString("en")} samples · ${seeds}`;
 }
 const named = (s, name) => // whether `pair` already tells this setting
   ["method", "k", "r"].includes(name) || (["moduli", "weights"].includes(name) && (s.k != null || s.moduli.length === 1));
@@ -169,14 +169,30 @@ if (byId("list")) {
     text: `${run.name} ${run.hash} ${describe(at)}`.toLowerCase(),
   }));
   let found = [], visible = 0;
-  const item = (at) => {
-    const tick = make("input", { type: "checkbox", "aria-label": `Draw ${describe(at)}` });
-    tick.checked = chosen.has(at);
-    tick.addEventListener("change", () => { tick.checked ? chosen.add(at) : chosen.delete(at); drawChosen(); });
-    const { state } = runs.run[at], { match } = runs.figures[at];
-    const details = make("details", {}, make("summary", {}, make("span", {}, describe(at), make("small", {}, besides(runs.settings[at]))), make("b", {}, match == null ? state : percent(match))));
-    details.addEventListener("toggle", () => { if (details.open && details.children.length === 1) details.append(everything(at)); });
-    return make("li", {}, tick, details);
+  const over = (group) => { // the mean over the seeds that have a figure, and how many of the others are in which state
+    const shares = group.map((at) => runs.figures[at].match).filter((share) => share != null);
+    const states = group.filter((at) => runs.figures[at].match == null).map((at) => runs.run[at].state);
+    if (group.length === 1) return states[0] ?? percent(shares[0]);
+    const others = [...new Set(states)].map((state) => `${states.filter((each) => each === state).length} ${state}`);
+    if (!shares.length) return others.join(", ");
+    const mean = shares.reduce((a, b) => a + b) / shares.length;
+    const spread = Math.sqrt(shares.reduce((sum, share) => sum + (share - mean) ** 2, 0) / (shares.length - 1));
+    const figures = shares.length > 1 ? `${(100 * mean).toFixed(1)} ± ${(100 * spread).toFixed(1)} %` : percent(mean);
+    return `${figures} (${[shares.length, ...others].join(", ")})`;
+  };
+  const folded = (summary, inside) => { // what is inside is made when it is opened
+    const details = make("details", {}, summary);
+    details.addEventListener("toggle", () => { if (details.open && details.children.length === 1) details.append(...inside()); });
+    return details;
+  };
+  const seed = (at) => folded(make("summary", {}, `seed ${runs.settings[at].seed}`, make("b", {}, over([at]))), () => [everything(at)]);
+  const item = (group) => {
+    const [at] = group, title = group.length === 1 ? describe(at) : describe(at, `${group.length} seeds`);
+    const tick = make("input", { type: "checkbox", "aria-label": `Draw ${title}` });
+    tick.checked = group.some((each) => chosen.has(each));
+    tick.addEventListener("change", () => { group.forEach((each) => (tick.checked ? chosen.add(each) : chosen.delete(each))); drawChosen(); });
+    const summary = make("summary", {}, make("span", {}, title, make("small", {}, besides(runs.settings[at]))), make("b", {}, over(group)));
+    return make("li", {}, tick, folded(summary, () => (group.length === 1 ? [everything(at)] : group.map(seed))));
   };
   const grow = () => {
     byId("list").append(...found.slice(visible, visible + PAGE).map(item));
@@ -186,10 +202,11 @@ if (byId("list")) {
   const search = () => {
     const asked = byId("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
     const holds = ({ exact, text }) => asked.every((word) => (word.includes("=") ? exact.has(word) : text.includes(word)));
-    found = words.flatMap((each, at) => (holds(each) ? [at] : []));
+    found = data.alike.map((group) => group.filter((at) => holds(words[at]))).filter((group) => group.length);
     visible = 0;
+    const those = found.flat().length;
     byId("list").replaceChildren();
-    byId("found").textContent = found.length === count ? `${count.toLocaleString("en")} runs` : `${found.length.toLocaleString("en")} of ${count.toLocaleString("en")} runs`;
+    byId("found").textContent = those === count ? `${count.toLocaleString("en")} runs` : `${those.toLocaleString("en")} of ${count.toLocaleString("en")} runs`;
     grow();
   };
   byId("filter").addEventListener("input", search);

@@ -232,7 +232,7 @@ def test_a_store_without_results_is_a_page_too(tmp_path: Path) -> None:
     (tmp_path / "other.jsonl").write_text('{"tried": "<b>"}\n')
     page, entries = report.page(tmp_path)
     assert "No run in this store is finished yet." in page
-    assert "10 of 10 tables" in page
+    assert "Nothing of the paper’s tables was run here" in page
     assert '<details class="item"' not in page
     assert "Δ is ours less the paper’s" not in page
     assert "figures of the paper’s tables" not in page

@@ -1,6 +1,8 @@
 """Tests of a store's news for the page: everything once, then only changes; unchanged files are not read again."""
 
+import contextlib
 import fcntl
+import functools
 import os
 import shutil
 from pathlib import Path
@@ -11,14 +13,21 @@ import torch
 
 import made_up
 from auxmod.errors import UserError
-from auxmod.experiments import catalogue, claims
+from auxmod.experiments import catalogue, claims, halving
+from auxmod.experiments.asking import Plan
 from auxmod.experiments.results_file import Results, result_row
 from auxmod.experiments.run_directory import Run
+from auxmod.experiments.search import run_search
+from auxmod.experiments.single import Interrupted
+from auxmod.experiments.space import parse_space
+from auxmod.experiments.study import opened
 from auxmod.experiments.sweep import run_sweep
 from auxmod.serving import library as module
 from auxmod.serving.library import Library
 from made_up import row
-from tiny import tiny
+from tiny import SETTINGS, tiny
+
+CPU = torch.device("cpu")
 
 
 @pytest.fixture(autouse=True)
@@ -148,10 +157,10 @@ def test_watching_takes_nothing_and_waits_for_nobody(tmp_path: Path) -> None:
     made_up.append(results, row(tiny()))
     directory = claims.directory_of(results)
     claim = claims.take(directory, ["a"])
-    assert claims.watched(results) == {"a": claim.state}
+    assert claims.watched(results) == {"a"}
     assert claims.held(directory) == {"a"}
     os.close(claim.descriptor)  # as the death of its process would
-    assert claims.watched(results) == {}
+    assert claims.watched(results) == set()
     assert list(directory.glob("*.lock")), "only who holds the results file takes a dead claim away"
     with open(results, "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -161,9 +170,48 @@ def test_watching_takes_nothing_and_waits_for_nobody(tmp_path: Path) -> None:
 
 def test_a_sweep_says_what_it_will_train_and_leaves_nothing_behind(tmp_path: Path) -> None:
     results, cells = tmp_path / "s.jsonl", [tiny(seed=0), tiny(seed=1)]
-    plans = [claims.planned(claims.directory_of(results)) for _ in run_sweep(cells, results, torch.device("cpu"))]
+    plans = [claims.planned(claims.directory_of(results)) for _ in run_sweep(cells, results, CPU)]
     assert plans[0] == {cell.hash: cell.to_dict() for cell in cells}
     assert not claims.directory_of(results).exists()
+
+
+def test_a_search_shows_what_it_trains_and_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of its first four trials, which are stopped once, it prunes one; the second batch has two."""
+    monkeypatch.setattr(halving, "behind", lambda accuracy: sorted(accuracy)[:1] if len(accuracy) > 3 else [])
+    space, how = parse_space(SETTINGS | {"k": "3:5", "r": "0.05:0.6"}), Plan(trials=6, members=4)
+    library, seen = Library(tmp_path), [list[dict[str, Any]](), list[dict[str, Any]]()]
+    with opened(f"sqlite:///{tmp_path}/s.db", "s", space) as study:
+        for news, most in zip(seen, (4, 99), strict=True):
+            stops = functools.partial(lambda news, most: len(news) > most, news, most)
+            with contextlib.suppress(Interrupted):
+                for _ in run_search(study, space, tmp_path / "r.jsonl", CPU, how, stopping=stops):
+                    news.append(library.news(0, {}))
+    started = {"name": "r.jsonl", "cells": 4, "going": 4, "done": 0, "failed": 0, "begun": 0.0}
+    assert seen[0][0]["sweeps"] == [started]
+    assert list(names(seen[0][0]).values()) == ["going"] * 4
+    assert seen[1][0]["sweeps"][0]["begun"] > 0, "it goes on from where it was saved"
+    counts = [(each["cells"], each["going"], each["done"]) for news in seen[1] for each in news["sweeps"]]
+    assert (5, 2, 3) in counts, "the pruned one is not waited for"
+    assert counts[-1] == (5, 0, 5)
+    assert not claims.directory_of(tmp_path / "r.jsonl").exists()
+    assert library.news(0, {})["sweeps"] == []
+
+
+def test_a_pruned_trial_is_neither_in_training_nor_waited_for(tmp_path: Path) -> None:
+    results, cells = tmp_path / "s.jsonl", [tiny(seed=seed) for seed in range(3)]
+    results.touch()
+    directory, runs = claims.directory_of(results), [cell.hash for cell in cells]
+    claims.announce(directory, {cell.hash: cell.to_dict() for cell in cells})
+    claim = claims.take(directory, runs)
+    account = {"members": runs[:2], "curves": [[], []], "step": 9, "gone": [runs[0]]}
+    made_up.save_account(directory / f"{'0' * 16}.safetensors", account)  # gone on with from another claim's
+    library = Library(tmp_path)
+    assert library.news(0, {})["sweeps"] == [
+        {"name": "s.jsonl", "cells": 2, "going": 2, "done": 0, "failed": 0, "begun": 0.5}
+    ]
+    claim.release()
 
 
 def test_the_plan_grows_and_a_damaged_one_is_no_plan(tmp_path: Path) -> None:

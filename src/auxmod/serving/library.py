@@ -50,6 +50,8 @@ class Item:
     version: int = 0
 
 
+Log = tuple[int, list[dict[str, Any]]]
+"""A run in training: the step at which it was last saved, and its curve until then."""
 Sweep = tuple[list[Item], list[dict[str, Any]]]
 """The cells in training, and the progress of the whole sweep: one entry, or none."""
 
@@ -66,7 +68,7 @@ class Library:
         self.sweeps: list[dict[str, Any]] = []
         self.notes: list[str] = []
         self._read: dict[Path, tuple[Signature, list[Item] | str]] = {}
-        self._training: dict[Path, dict[str, Path]] = {}
+        self._training: dict[Path, set[str]] = {}
         self._standing: dict[Path, tuple[tuple[Any, ...], Sweep]] = {}
         self._looking, self._next_look = threading.Lock(), 0.0
         require(store.exists(), f"There is no store {store}: name a directory of runs or a results file.")
@@ -184,43 +186,45 @@ class Library:
         with contextlib.suppress(OSError):  # the file has just been deleted
             if (seen := claims.watched(results)) is not None:
                 self._training[results] = seen
-        going = self._training.get(results, {})
-        files = [directory / claims.PLAN, *sorted(set(going.values()))]
-        key = (self._read[results][0], *going.items(), *map(_stamp, files))
+        going, states = self._training.get(results, set()), claims.states(directory)
+        files = [directory / claims.PLAN, *states]
+        key = (self._read[results][0], *sorted(going), *files, *map(_stamp, files))
         if results not in self._standing or self._standing[results][0] != key:
-            self._standing[results] = (key, self._read_sweep(results, items, going))
+            self._standing[results] = (key, self._read_sweep(results, items, going, states))
         return self._standing[results][1]
 
-    def _read_sweep(self, results: Path, items: list[Item], claimed: Mapping[str, Path]) -> Sweep:
-        plan = claims.planned(claims.directory_of(results))
+    def _read_sweep(self, results: Path, items: list[Item], claimed: set[str], states: list[Path]) -> Sweep:
+        plan, logs, pruned = claims.planned(claims.directory_of(results)), dict[str, Log](), set[str]()
+        for path in states:
+            own, gone = _logs(path)
+            logs, pruned = logs | own, pruned | gone
         scored = {item.row["hash"]: item.row["state"] for item in items}
-        going = {run: log for run, log in claimed.items() if scored.get(run) != "done"}
+        going = {run for run in claimed - pruned if scored.get(run) != "done"}
         if not plan and not going:
             return [], []
-        cells = plan.keys() or scored.keys() | going.keys()
-        states = [scored[run] for run in cells if run in scored and run not in going]
-        training = list(self._in_training(results, going, plan))
+        cells = (plan.keys() - (pruned - scored.keys())) or scored.keys() | going
+        states_of = [scored[run] for run in cells if run in scored and run not in going]
+        training = list(self._in_training(results, {run: logs.get(run, (0, [])) for run in sorted(going)}, plan))
         standing: dict[str, Any] = {"name": self._name(results), "cells": len(cells), "going": len(going)}
-        standing |= {state: states.count(state) for state in ("done", "failed")}
+        standing |= {state: states_of.count(state) for state in ("done", "failed")}
         standing["begun"] = sum(item.row["step"] / item.row["steps"] for item in training)
         return training, [standing]
 
-    def _in_training(self, results: Path, going: Mapping[str, Path], plan: Mapping[str, Any]) -> Iterator[Item]:
-        logs = {path: _log(path) for path in set(going.values())}
-        for run, path in going.items():
-            step, curves = logs[path]
-            with contextlib.suppress(*UNREADABLE):  # a search announces no plan, and a plan may be damaged
-                item = self._made(Entry(results, {"hash": run, "config": plan[run]}), curves.get(run, []))
+    def _in_training(self, results: Path, going: Mapping[str, Log], plan: Mapping[str, Any]) -> Iterator[Item]:
+        for run, (step, curve) in going.items():
+            with contextlib.suppress(*UNREADABLE):  # a plan may be damaged
+                item = self._made(Entry(results, {"hash": run, "config": plan[run]}), curve)
                 yield replace(item, row=item.row | {"state": "going", "step": min(step, item.row["steps"])})
 
 
-def _log(path: Path) -> tuple[int, dict[str, list[dict[str, Any]]]]:
-    """An ensemble's step at its last checkpoint, and its curves by the runs' hashes; 0 and none before the first."""
+def _logs(state: Path) -> tuple[dict[str, Log], set[str]]:
+    """The logs of a saved ensemble's runs, and those that were pruned; none if it cannot be read."""
     try:
-        log = claims.account(path)
-        return int(log["step"]), dict(zip(log["members"], log["curves"], strict=True))
-    except UNREADABLE:  # not saved yet, or incomplete
-        return 0, {}
+        said = claims.account(state)
+        step, gone = int(said["step"]), set(said.get("gone", ()))
+        return {run: (step, curve) for run, curve in zip(said["members"], said["curves"], strict=True)}, gone
+    except UNREADABLE:  # incomplete, or another's file
+        return {}, set()
 
 
 def _signature(path: Path) -> Signature:

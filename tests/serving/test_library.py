@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 import torch
 
+import auxmod
 import made_up
 from auxmod.errors import UserError
 from auxmod.experiments import catalogue, claims, halving
 from auxmod.experiments.asking import Plan
+from auxmod.experiments.kept import Models
 from auxmod.experiments.results_file import Results, result_row
 from auxmod.experiments.run_directory import Run
 from auxmod.experiments.search import run_search
@@ -22,7 +24,9 @@ from auxmod.experiments.single import Interrupted
 from auxmod.experiments.space import parse_space
 from auxmod.experiments.study import opened
 from auxmod.experiments.sweep import run_sweep
+from auxmod.files import models_of
 from auxmod.serving import library as module
+from auxmod.serving.answers import Answers
 from auxmod.serving.library import Library
 from made_up import row
 from tiny import SETTINGS, tiny
@@ -35,6 +39,11 @@ def restless(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the library look at the store at every request."""
     monkeypatch.setattr(module, "REST", 0.0)
     monkeypatch.setattr(module, "SHARE", 1e9)
+
+
+def rows(library: Library) -> list[dict[str, Any]]:
+    shown: list[dict[str, Any]] = library.news(0, {})["rows"]
+    return shown
 
 
 def names(news: dict[str, Any]) -> dict[str, str]:
@@ -123,6 +132,48 @@ def test_a_results_file_alone_is_a_store(tmp_path: Path) -> None:
     assert (shown["name"], shown["state"]) == (f"r.jsonl {tiny().hash}", "done")
     assert shown["points"] == 18
     assert library.model(shown["id"]) is None
+
+
+def test_of_a_large_q_a_curve_is_of_near_answers(tmp_path: Path) -> None:
+    """Runs of earlier versions did not note them: their curves are of exact answers, as those of a small q are."""
+    run = Run.create(tmp_path / "large", tiny(q=1009))
+    run.log({"step": 1, "loss": 1.0, "accuracy": 0.01, "near": 0.75})
+    made_up.append(tmp_path / "old.jsonl", row(tiny(q=1013), match=0.125))
+    near = row(tiny(q=1019), match=0.125, tau=0.875)
+    curve = [point | {"near": 0.5} for point in near["curve"]]
+    made_up.append(tmp_path / "new.jsonl", result_row(tiny(q=1019), near["scores"], {}, validation=0.125, curve=curve))
+    small = Run.create(tmp_path / "small", tiny())
+    small.log({"step": 1, "loss": 1.0, "accuracy": 0.25, "near": 0.25})
+    library = Library(tmp_path)
+    shown = {
+        each["q"]: tuple(each[name] for name in ("within", "validation", "match", "near")) for each in rows(library)
+    }
+    assert shown == {
+        1009: (0.005, 0.75, None, None),
+        1013: (None, pytest.approx(0.125, rel=0.01), 0.125, None),
+        1019: (0.005, 0.5, 0.125, 0.875),
+        7: (None, 0.25, None, None),
+    }
+    curves = {item.row["q"]: item.curve[-1][2] for item in library.items.values()}
+    assert curves == {q: validation for q, (_, validation, _, _) in shown.items()}
+
+
+def test_a_model_that_a_sweep_keeps_can_be_tried(tmp_path: Path) -> None:
+    """The models are written after the rows, which leaves the results file as it was."""
+    cells, results = [tiny(seed=0), tiny(seed=1)], tmp_path / "s.jsonl"
+    for _ in run_sweep(cells, results, CPU, models=Models(results)):
+        pass
+    kept = models_of(results) / cells[1].hash / "model.safetensors"
+    kept.rename(tmp_path / "away")
+    library = Library(tmp_path)
+    first = library.news(0, {})
+    assert {each["hash"]: each["playable"] for each in first["rows"]} == {cells[0].hash: True, cells[1].hash: False}
+    (tmp_path / "away").rename(kept)
+    (after,) = library.news(first["version"], {})["rows"]
+    assert (after["hash"], after["playable"]) == (cells[1].hash, True)
+    place = library.model(after["id"])
+    assert place == kept.parent
+    assert Answers().ask(place, [6, 5, 4, 3])["prediction"] == auxmod.load(place).predict([[6, 5, 4, 3]])[0]
 
 
 # -- sweeps ---------------------------------------------------------------------------------------------------

@@ -19,8 +19,10 @@ from typing import Any
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments import catalogue, claims
-from auxmod.experiments.catalogue import Entry
-from auxmod.files import CONFIG, METRICS, MODEL, PROVENANCE, RESULT, sha256
+from auxmod.experiments.catalogue import NEAR_FIGURE, Entry, measured
+from auxmod.experiments.choosing import NEAR, by_near
+from auxmod.files import CONFIG, METRICS, MODEL, PROVENANCE, RESULT, models_of, sha256
+from auxmod.problem.theory import chance
 
 REST, SHARE = 1.0, 0.01
 """The least seconds between two looks at the store, and the largest share of the time that they may take."""
@@ -35,7 +37,7 @@ UNREADABLE = (OSError, LookupError, TypeError, ValueError)
 
 Signature = tuple[tuple[int, int] | None, ...]
 Point = tuple[int, float | None, float | None]
-"""Step, loss, held-out accuracy."""
+"""Step, loss, share of held-out answers: of exact ones or, where the row says so (`within`), of near ones."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class Library:
                 continue
             if path.is_file():
                 training, standing = self._sweep(path, items)
-                items, sweeps = [*items, *training], sweeps + standing
+                items, sweeps = [*_with_models(items, path), *training], sweeps + standing
             found |= {item.id: _stated(item, path) for item in items}
         self._read = {path: self._read[path] for path in places}
         self._publish(found)
@@ -144,17 +146,22 @@ class Library:
     def _made(self, entry: Entry, points: list[dict[str, Any]], model: Path | None = None) -> Item:
         name, run, summary = self._name(entry.path), entry.row["hash"], entry.summary
         id = sha256(os.fsencode(entry.path), b"" if entry.path.is_dir() else run.encode())[:16]
-        curve = [(point["step"], point.get("loss"), point.get("accuracy")) for point in points]
-        measured = [accuracy for _, _, accuracy in curve if accuracy is not None]
+        config = RunConfig.from_dict(entry.row["config"])
+        near = by_near([config.problem.q]) and bool(measured(points, "near"))
+        curve = [(point["step"], point.get("loss"), point.get("near" if near else "accuracy")) for point in points]
+        shares = [share for _, _, share in curve if share is not None]
         row = {setting: summary[setting] for setting in SHOWN} | {
             "id": id,
-            "validation": measured[-1] if measured else summary["validation"],
+            "validation": shares[-1] if shares else summary["validation"],
+            "within": NEAR if near else None,
+            "near": summary[NEAR_FIGURE] if near else None,
+            "near_chance": chance(config.problem.q, NEAR, config.model.angles) if near else None,
             "hash": run,
             "name": name if entry.path.is_dir() else f"{name} {run}",
             "state": entry.state,
             "failed": entry.row.get("failed"),
             "step": curve[-1][0] if curve else 0,
-            "steps": RunConfig.from_dict(entry.row["config"]).training.steps,
+            "steps": config.training.steps,
             "points": len(curve),
             "playable": model is not None,
         }
@@ -215,6 +222,18 @@ class Library:
             with contextlib.suppress(*UNREADABLE):  # a plan may be damaged
                 item = self._made(Entry(results, {"hash": run, "config": plan[run]}), curve)
                 yield replace(item, row=item.row | {"state": "going", "step": min(step, item.row["steps"])})
+
+
+def _with_models(items: list[Item], results: Path) -> list[Item]:
+    """Add the models that a sweep keeps beside its results file, which are written after their rows."""
+    place = models_of(results)
+    kept = {path.parent.name for path in place.glob(f"*/{MODEL}")}
+    return [
+        replace(item, row=item.row | {"playable": True}, model=place / run)
+        if (run := item.row["hash"]) in kept
+        else item
+        for item in items
+    ]
 
 
 def _logs(state: Path) -> tuple[dict[str, Log], set[str]]:

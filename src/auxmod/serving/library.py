@@ -1,7 +1,7 @@
 """What the page shows of a store: its runs, their curves and its sweeps. Only files that have changed are read again.
 
-Every run has an id and a version. A client sends the version it has seen, and how many points it has of which curves.
-It gets only what is new since, so many clients cost little more than one.
+Every run has an id and a version. A client sends the version it has seen, and gets only the runs that have changed
+since, and those curves that it names, whole.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,6 @@ UNREADABLE = (OSError, LookupError, TypeError, ValueError)
 """The errors that a malformed file may cause; one bad place must not take the page down."""
 
 Signature = tuple[tuple[int, int] | None, ...]
-Point = tuple[int, float | None, float | None]
-"""Step, loss, share of held-out answers: of exact ones or, where the row says so (`within`), of near ones."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,9 @@ class Item:
 
     id: str
     row: dict[str, Any]
-    curve: list[Point]
+    curve: str
+    """Its points (step, loss, share) as JSON, encoded once for all clients. The share is of held-out answers: of exact
+    ones or, where the row says so (`within`), of near ones. What was not measured is null."""
     model: Path | None = None
     """The directory of its checkpoint, if it has one."""
     version: int = 0
@@ -76,17 +76,16 @@ class Library:
         require(store.exists(), f"There is no store {store}: name a directory of runs or a results file.")
         self.look()
 
-    def news(self, since: int, have: Mapping[str, int]) -> dict[str, Any]:
-        """What is new to a client that has seen version ``since``; ``have`` counts the points it has of each curve."""
+    def news(self, since: int, curves: Collection[str] = ()) -> dict[str, Any]:
+        """What is new to a client that has seen version ``since``, and the curves of the runs with these ids."""
         self.look()
         version, items, seen = self.version, self.items, since if since >= self.first else 0
-        curves = {id: _points(items[id], count) for id, count in have.items() if id in items}
         return {
             "version": version,
             "anew": seen == 0,
             "rows": [item.row for item in items.values() if item.version > seen],
             "gone": [id for id, version in self.gone.items() if version > seen > 0],
-            "curves": {id: curve for id, curve in curves.items() if curve is not None},
+            "curves": {id: items[id].curve for id in curves if id in items},
             "sweeps": self.sweeps,
             "notes": self.notes,
         }
@@ -165,8 +164,8 @@ class Library:
             "points": len(curve),
             "playable": model is not None,
         }
-        json.dumps([row, curve], allow_nan=False)  # fail here, not in a reply, on what JSON cannot hold
-        return Item(id, row, curve, model)
+        json.dumps(row, allow_nan=False)  # fail here, not in a reply, on what JSON cannot hold
+        return Item(id, row, json.dumps(curve, allow_nan=False, separators=(",", ":")), model)
 
     def _name(self, path: Path) -> str:
         return path.name if path == self.store else str(path.relative_to(self.store))
@@ -266,11 +265,5 @@ def _stated(item: Item, path: Path) -> Item:
     if stamp is None or path.is_file():
         return item
     written = stamp[0] / 1e9
-    going = item.row["state"] == "unfinished" and item.curve and time.time() - written < FRESH
+    going = item.row["state"] == "unfinished" and item.row["points"] and time.time() - written < FRESH
     return replace(item, row=item.row | {"written": round(written)} | ({"state": "going"} if going else {}))
-
-
-def _points(item: Item, count: int) -> dict[str, Any] | None:
-    """The points after the first ``count``; all of them if the curve is now shorter, None if nothing is new."""
-    start = count if 0 <= count <= len(item.curve) else 0
-    return {"from": start, "points": item.curve[start:]} if start != count or start < len(item.curve) else None

@@ -107,14 +107,13 @@ class Server(ThreadingHTTPServer):
     # -- replies -----------------------------------------------------------------------------------------------
 
     def news(self, query: str) -> Reply:
-        """What is new: `since` is a version; each `curve` is an id, and how many of its points the client has."""
+        """What is new since the version `since`, and each `curve` that is asked for by its run's id."""
         try:
             asked = parse_qs(query, max_num_fields=CURVES + 1)
             since = int(asked.get("since", ["0"])[0])
-            have = {id: int(count) for id, _, count in (each.partition(":") for each in asked.get("curve", []))}
         except ValueError:
-            raise RefusedError(400, f"Ask for since=VERSION and at most {CURVES} times curve=ID:POINTS.") from None
-        return _json({"store": str(self.library.store), **self.library.news(since, have)})
+            raise RefusedError(400, f"Ask for since=VERSION and at most {CURVES} times curve=ID.") from None
+        return _json({"store": str(self.library.store), **self.library.news(since, set(asked.get("curve", [])))})
 
     def answer(self, asked: Any) -> Reply:
         """A model's answer to one row of numbers."""

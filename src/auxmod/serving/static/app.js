@@ -13,20 +13,21 @@ let version = 0, touched = false;
 
 async function poll() {
   const asked = new URLSearchParams({ since: version });
-  for (const id of chosen.keys()) asked.append("curve", `${id}:${curves.get(id)?.length ?? 0}`);
+  for (const id of chosen.keys()) if (stale(id)) asked.append("curve", id);
   const response = await fetch(`/api/news?${asked}`, { signal: AbortSignal.timeout(20000) });
   const news = await response.json();
   if (!response.ok) throw new Error(news.error);
   take(news);
 }
 
+// Whether a run's curve may be longer than the one at hand.
+const stale = (id) => rows.get(id).state === "going" || rows.get(id).points !== curves.get(id)?.length;
+
 function take(news) {
   if (news.anew) [rows, lines].forEach((map) => map.clear());
   for (const row of news.rows) rows.set(row.id, row);
   for (const id of news.gone) [rows, curves, chosen].forEach((map) => map.delete(id));
-  for (const [id, { from, points }] of Object.entries(news.curves)) {
-    curves.set(id, [...(curves.get(id) ?? []).slice(0, from), ...points]);
-  }
+  for (const [id, text] of Object.entries(news.curves)) curves.set(id, JSON.parse(text));
   for (const id of chosen.keys()) if (!rows.has(id)) chosen.delete(id);
   const fresh = choose();
   $("store").textContent = news.store;

@@ -3,16 +3,16 @@
     python scripts/campaign.py LIST OUT --seconds 3600
 
 Each line of LIST has the arguments of one `auxmod reproduce`, the longest item first: a worker that ends takes the next
-line. Runs already in results/ are not trained again. New rows, and the output of each worker, go to the directory OUT.
-After --seconds, at Ctrl-C and at SIGTERM the workers save and stop; the same command resumes them. Two items that share
-runs, as grid and table3 do, should not run side by side: neither would see the other's.
+line. Runs already in results/, here or else in the source tree, are not trained again. New rows, and the output of each
+worker, go to the directory OUT. After --seconds, at Ctrl-C and at SIGTERM the workers save and stop; the same command
+resumes them. Two items that share runs, as grid and table3 do, should not run side by side: neither would see the
+other's.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import re
 import shlex
 import shutil
 import signal
@@ -21,8 +21,9 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
-RESULTS = Path("results")
+ROOT = Path(__file__).parents[1]
 PATIENCE = 60
 """Seconds that a worker has to save and stop, before it is killed."""
 
@@ -53,8 +54,10 @@ def main() -> int:
 
 def bring_stored(out: Path) -> None:
     """Copy the stored results into the directory of the new ones, so that the workers find them."""
+    here, tree = Path("results"), ROOT / "results"
+    stored = here if here.is_dir() else tree  # as `auxmod reproduce` has it without --results
     out.mkdir(parents=True, exist_ok=True)
-    for file in RESULTS.glob("*.jsonl") if out.resolve() != RESULTS.resolve() else ():
+    for file in stored.glob("*.jsonl") if out.resolve() != stored.resolve() else ():
         shutil.copy(file, out / f"stored-{file.name}")
 
 
@@ -87,7 +90,7 @@ def run(items: list[list[str]], program: list[str], out: Path, seconds: float, w
                     worker.terminate()
             while waiting and len(running) < workers:
                 words = waiting.pop(0)
-                log = out / f"{re.sub('[^a-zA-Z0-9]+', '-', ' '.join(words))}.log"
+                log = out / log_of(words)
                 command = [*program, "reproduce", *words, "--results", str(out)]
                 with log.open("ab") as file:  # its own session: the terminal's Ctrl-C does not reach it
                     worker = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
@@ -107,6 +110,11 @@ def run(items: list[list[str]], program: list[str], out: Path, seconds: float, w
         for worker in running:  # empty unless this function failed
             worker.terminate()
     return ends
+
+
+def log_of(words: list[str]) -> str:
+    """The name of an item's log, which no other item has: words are joined by a character that is quoted in them."""
+    return "+".join(quote(word, safe=",=") for word in words) + ".log"
 
 
 if __name__ == "__main__":

@@ -160,6 +160,11 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=1, help="only each so-many-th mutant")
     parser.add_argument("--out", type=Path, help="record the outcome in this JSON file")
     chosen = parser.parse_args()
+    unknown = [part for part in chosen.names if not any(part in name for name in TARGETS)]
+    if unknown:
+        parser.error(f"no file that is mutated is called {', '.join(unknown)}: name some of {', '.join(TARGETS)}.")
+    if chosen.sample < 1:
+        parser.error(f"--sample is {chosen.sample}, but must be 1 or more.")
     names = [name for name in TARGETS if not chosen.names or any(part in name for part in chosen.names)]
     import hypothesis  # noqa: F401
     import numpy  # noqa: F401

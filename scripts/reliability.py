@@ -6,6 +6,7 @@ the page's block from that file. `page` alone only writes the block.
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import json
 import os
@@ -34,32 +35,28 @@ EXTRAS = ("plot", "report", "search", "cluster", "tensorboard")
 """The extras installed where the tests run. wandb and trackio are others' services, for which there are adapters."""
 
 
+def told(script: str, *words: str) -> str:
+    """What a script, which must succeed, prints."""
+    done = subprocess.run([sys.executable, script, *words], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def tests(*words: str, **environment: str) -> dict[str, Any]:
     """Run tests, which must all pass; return how many did, and what they recorded (whole numbers summed)."""
     with tempfile.TemporaryDirectory() as place:
-        told = Path(place) / "told.xml"
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-p",
-            "no:cacheprovider",
-            "-o",
-            "junit_family=xunit1",
-            f"--junitxml={told}",
-        ]
-        done = subprocess.run(
-            [*command, *words], cwd=ROOT, env=os.environ | environment, capture_output=True, text=True
-        )
+        file = Path(place) / "told.xml"
+        options = ["-p", "no:cacheprovider", "-o", "junit_family=xunit1", f"--junitxml={file}"]
+        command = [sys.executable, "-m", "pytest", *options, *words]
+        done = subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout[-4000:]
-        suite = next(ElementTree.parse(told).iter("testsuite"))
+        suite = next(ElementTree.parse(file).iter("testsuite"))
     found: dict[str, Any] = {"tests": int(suite.attrib["tests"]) - int(suite.attrib["skipped"])}
-    for each in suite.iter("property"):
-        name = each.attrib["name"]
-        if name not in RECORDED:
-            continue
-        value = json.loads(each.attrib["value"].replace("'", '"'))
-        found[name] = found.get(name, 0) + value if isinstance(value, int) else value
+    recorded = ((each.attrib["name"], each.attrib["value"]) for each in suite.iter("property"))
+    for name, text in recorded:
+        if name in RECORDED:
+            value = json.loads(text.replace("'", '"'))
+            found[name] = found.get(name, 0) + value if isinstance(value, int) else value
     return found
 
 
@@ -88,25 +85,16 @@ def memory() -> dict[str, Any]:
 
 
 def server() -> dict[str, Any]:
-    command = [sys.executable, "tests/serving/test_load.py"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
+    return json.loads(told("tests/serving/test_load.py"))  # type: ignore[no-any-return]
 
 
 def install() -> dict[str, Any]:
-    command = [sys.executable, "scripts/install_check.py", "--tests"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
+    return json.loads(told("scripts/install_check.py", "--tests"))  # type: ignore[no-any-return]
 
 
 def licences() -> dict[str, Any]:
-    core = dependencies.needed()
-    rows = [
-        [name, one.version, dependencies.licence(one), name in core]
-        for name, one in dependencies.needed(EXTRAS).items()
-    ]
-    return {"rows": rows}
+    core, every = dependencies.needed(), dependencies.needed(EXTRAS)
+    return {"rows": [[name, one.version, dependencies.licence(one), name in core] for name, one in every.items()]}
 
 
 def mutants() -> dict[str, Any]:
@@ -125,10 +113,10 @@ def measure(names: Iterable[str]) -> None:
     found = json.loads(FILE.read_text()) if FILE.exists() else {}
     for name in names:
         began = time.monotonic()
-        told = PARTS[name]()
+        outcome = PARTS[name]()
         made = {"seconds": round(time.monotonic() - began), "commit": commit()}
         made["date"] = datetime.datetime.now(datetime.UTC).date().isoformat()
-        found[name] = {"found": told, "made": made}
+        found[name] = {"found": outcome, "made": made}
         write_json(FILE, found)
         print(f"{name}: {made['seconds']} s", flush=True)
 
@@ -157,53 +145,46 @@ def _tried(part: dict[str, Any]) -> list[Sequence[str]]:
     killed, memory, suite = part["kills"], part["memory"], part["install"]["tests"]["tests"]
     server = part["server"]
     slower, share = 100 * server["slower"], 100 * server["share"]
-    rows: list[Sequence[str]] = [
-        (f"kill −9 at a random moment: {kind}", f"{each['kills']:,}", "every file whole; the same results, each once")
-        for kind, each in killed.items()
-    ]
-    rows.append(
+    return [
+        *(
+            (
+                f"kill −9 at a random moment: {kind}",
+                f"{each['kills']:,}",
+                "every file whole; the same results, each once",
+            )
+            for kind, each in killed.items()
+        ),
         (
             "disk full or read-only from some write on, spread over a run and a sweep",
             f"{part['faults']['faults']:,}",
             "a sentence, exit 1; gone on with to the same files",
-        )
-    )
-    rows.append(
+        ),
         (
             "a file damaged, then a command that reads it",
             f"{part['damage']['damaged']:,}",
             "as before, or refused by the file's name",
-        )
-    )
-    rows.append(
+        ),
         (
             "arguments, settings, ranges, rows, inputs at random",
             f"{part['fuzz']['cases']:,}",
             "an answer that holds, or a sentence",
-        )
-    )
-    rows.append(
+        ),
         (
             f"{memory['steps']:,} steps of a tiny model",
             "1",
             f"{memory['grown_mib']:.1f} MiB more than after 5,000 steps",
-        )
-    )
-    rows.append(
+        ),
         (
             f"pages that poll `auxmod serve` for {server['seconds']:.0f} s, beside a run on the same core",
             f"{server['clients']}",
             f"a step's time: {slower:+.1f} %; the server takes {share:.1f} % of the core",
-        )
-    )
-    rows.append(
+        ),
         (
             "clean install of wheel and sdist with the core alone",
             "2",
             f"`auxmod demo --quick` works; the sdist's tests: {suite}",
-        )
-    )
-    return rows  # fmt: skip
+        ),
+    ]
 
 
 def _loads(load: dict[str, dict[str, float]]) -> str:
@@ -236,7 +217,16 @@ def write_page() -> bool:
     return after != before
 
 
-if __name__ == "__main__":
-    asked = sys.argv[1:] or list(PARTS)
-    measure(name for name in asked if name != "page")
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("parts", nargs="*", metavar="part", help=f"{', '.join(PARTS)}, or page; without, all")
+    given = asked.parse_args().parts
+    unknown = [name for name in given if name not in (*PARTS, "page")]
+    if unknown:
+        asked.error(f"there is no part {', '.join(unknown)}: name some of {', '.join(PARTS)}, or page.")
+    measure(name for name in given or PARTS if name != "page")
     print("page: " + ("updated" if write_page() else "as it was"))
+
+
+if __name__ == "__main__":
+    main()

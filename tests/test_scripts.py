@@ -1,6 +1,7 @@
-"""Tests of `scripts/campaign.py`, with a short program in place of auxmod, and of `scripts/install_check.py`."""
+"""Tests of `scripts/campaign.py`, with a short program in place of auxmod, and of what other scripts are asked for."""
 
 import importlib.util
+import shlex
 import signal
 import subprocess
 import sys
@@ -41,11 +42,11 @@ def test_a_campaign_runs_every_line_beside_what_is_stored(place: Path) -> None:
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 1
     assert sorted(said.splitlines()) == [
-        "done: table1a --n 8 (new/table1a-n-8.log)",
-        "failed, exit code 1: gap --q 97,31 (new/gap-q-97-31.log): reproduce gap --q 97,31 --results new",
+        "done: table1a --n 8 (new/table1a+--n+8.log)",
+        "failed, exit code 1: gap --q 97,31 (new/gap+--q+97,31.log): reproduce gap --q 97,31 --results new",
     ]
     assert (place / "new" / "stored-table1.jsonl").read_text() == "a row\n"
-    assert (place / "new" / "table1a-n-8.log").read_text() == "begun\nreproduce table1a --n 8 --results new\n"
+    assert (place / "new" / "table1a+--n+8.log").read_text() == "begun\nreproduce table1a --n 8 --results new\n"
 
 
 @pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM, None])
@@ -92,6 +93,41 @@ def test_a_campaign_into_the_stored_results_copies_nothing(place: Path) -> None:
     process.communicate(timeout=60)
     assert process.returncode == 0
     assert sorted(path.name for path in (place / "results").iterdir()) == ["gap.log", "table1.jsonl"]
+
+
+def test_without_results_here_those_of_the_source_tree_are_stored(place: Path) -> None:
+    (place / "results" / "table1.jsonl").unlink()
+    (place / "results").rmdir()
+    campaign(place, "", "gap\n").communicate(timeout=60)
+    tree = CAMPAIGN.parents[1] / "results"
+    stored = {path.name.removeprefix("stored-"): path.read_bytes() for path in (place / "new").glob("stored-*")}
+    assert stored == {path.name: path.read_bytes() for path in tree.glob("*.jsonl")}
+    assert "headline.jsonl" in stored
+
+
+def test_items_that_are_nearly_alike_have_logs_of_their_own(place: Path) -> None:
+    items = ["a b", "a-b", "'a b'", "a+b", "a%20b", "a/b"]
+    campaign(place, "import sys; print(sys.argv[2:-2])", "\n".join(items)).communicate(timeout=60)
+    logs = [path.read_text() for path in (place / "new").glob("*.log")]
+    assert sorted(logs) == sorted(f"{shlex.split(item)}\n" for item in items)
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "words"),
+    [
+        ("mutants", ["nosuch"], "no file that is mutated is called nosuch: name some of src/auxmod/problem/labels.py"),
+        ("mutants", ["labels", "nosuch"], "is called nosuch:"),
+        ("mutants", ["labels", "--sample", "0"], "--sample is 0, but must be 1 or more"),
+        ("reliability", ["nosuch"], "there is no part nosuch: name some of kills, faults"),
+        ("reliability", ["page", "nosuch"], "there is no part nosuch:"),
+    ],
+)
+def test_a_part_that_does_not_exist_is_a_sentence(script: str, options: list[str], words: str) -> None:
+    command = [sys.executable, CAMPAIGN.with_name(f"{script}.py"), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 import auxmod
 import made_up
+from auxmod.cli.display import percent
 from auxmod.experiments import claims
 from auxmod.experiments.results_file import result_row
 from auxmod.experiments.run_directory import Run
@@ -122,6 +123,35 @@ def test_a_sweep_shows_how_far_it_is(tmp_path: Path, page: Any, complaints: list
         assert page.locator(".sweep progress").evaluate("bar => [bar.value, bar.max]") == [1, 4]
         assert page.locator("tbody tr").count() == 3
     claim.release()
+    assert complaints == []
+
+
+def test_of_a_large_q_it_says_what_the_curve_is_of(tmp_path: Path, page: Any, complaints: list[str]) -> None:
+    config = tiny(q=974269)
+    curve = [{"step": 18, "loss": 1.0, "accuracy": 1e-6, "near": 0.75}]
+    scores = made_up.row(config, match=1e-6, tau=0.875)["scores"]
+    made_up.append(tmp_path / "r.jsonl", result_row(config, scores, {}, validation=1e-6, curve=curve))
+    with served(tmp_path) as server:
+        page.goto(server.url)
+        page.locator("#counted", has_text="Held-out answers: within 0.005·q").wait_for()
+        page.locator("#accuracy[aria-label*='75.0 %']").wait_for()
+        cells = page.locator("tbody tr td").all_inner_texts()
+        heldout, match, chance = (" ".join(cell.split()) for cell in cells[3:6])
+        assert heldout == "75.0 % within 0.005·q"
+        assert (match, chance) == ("0.0001 % 87.5 % within 0.005·q", "0.0001 % 1.0 % within 0.005·q")
+        page.set_viewport_size({"width": 390, "height": 844})
+        assert page.locator(".scroll").evaluate("table => table.scrollWidth - table.clientWidth") == 0
+        Run.create(tmp_path / "small", tiny()).log({"step": 1, "loss": 1.0, "accuracy": 0.5})
+        page.locator("#counted", has_text=" or ").wait_for()
+        page.locator("#legend", has_text="small (exact)").wait_for()
+    assert complaints == []
+
+
+def test_shares_read_as_in_the_terminal(server: Server, page: Any, complaints: list[str]) -> None:
+    shares = [None, 0, 1, 0.98765, 0.5, 0.0005, 0.00049, 1 / 974269, 0.00023]
+    page.goto(server.url)
+    shown = page.evaluate("shares => import('/parts.js').then((parts) => shares.map(parts.percent))", shares)
+    assert shown == [percent(share) for share in shares]
     assert complaints == []
 
 

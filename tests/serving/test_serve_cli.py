@@ -1,5 +1,7 @@
 """Tests of `auxmod serve`: it prints its address, ends on Ctrl-C, and says in one sentence why it cannot start."""
 
+import errno
+import os
 import signal
 import socket
 import subprocess
@@ -10,6 +12,9 @@ from urllib.request import urlopen
 import pytest
 
 from auxmod.cli import main
+
+NO_ADDRESS, UNKNOWN = os.strerror(errno.EADDRNOTAVAIL), "Name or service not known"
+HOST = "give --host an address or a name of this machine, such as 127.0.0.1, or 0.0.0.0 for all its addresses.\n"
 
 
 def test_it_prints_its_address_answers_and_ends_on_ctrl_c(store: Path) -> None:
@@ -50,8 +55,11 @@ def test_a_busy_port_is_a_sentence(store: Path, capsys: pytest.CaptureFixture[st
         (["nowhere"], "There is no store nowhere"),
         ([".", "--port", "70000"], "--port is 70000, but must lie in 0..65535."),
         ([".", "--port", "-1"], "--port is -1"),
-        ([".", "--host", "192.0.2.1"], "Nothing can be served at 192.0.2.1"),
-        ([".", "--host", "no such host"], "Nothing can be served at no such host"),
+        ([".", "--host", "192.0.2.1"], f"Nothing can be served at 192.0.2.1, port 8097 ({NO_ADDRESS}): {HOST}"),
+        ([".", "--host", "no such host"], f"Nothing can be served at no such host, port 8097 ({UNKNOWN}): {HOST}"),
+        ([".", "--host", "localhost:80"], HOST),
+        ([".", "--host", ".é"], HOST),
+        ([".", "--host", ""], f"--host is empty: {HOST}"),
     ],
 )
 def test_wrong_use_is_a_sentence(

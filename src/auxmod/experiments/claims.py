@@ -3,7 +3,7 @@
 Beside `sweep.jsonl` lies `sweep.jsonl.d/`. For each ensemble in training it has a claim, `<digest>.lock`, which names
 the runs and is locked by their process, and the saved state, `<digest>.safetensors`. The operating system unlocks a
 claim when its process dies, however it dies; another process may then go on from the state. `plan` has the
-configurations of all runs to be trained, for those who watch.
+configurations of all runs to be trained, of a search as far as it has asked for them, for those who watch.
 
 Hold `results_file.locked(results)` while calling :func:`take`, :func:`announce`, :func:`held` or :func:`tidy`, and
 while choosing what to claim from :func:`unfinished`. The other functions and a `Claim`'s methods need no lock.
@@ -88,10 +88,11 @@ def take(directory: Path, members: Sequence[str]) -> Claim:
     return claim
 
 
-def announce(directory: Path, cells: Mapping[str, Any]) -> None:
-    """Add configurations, by their hashes, to the plan of what is to be trained."""
+def announce(directory: Path, cells: Mapping[str, Any], without: Collection[str] = ()) -> None:
+    """Add configurations, by their hashes, to the plan of what is to be trained; take out those ``without``."""
     _make(directory)
-    write_bytes(directory / PLAN, json.dumps(planned(directory) | dict(cells)).encode())
+    before = {run: cell for run, cell in planned(directory).items() if run not in without}
+    write_bytes(directory / PLAN, json.dumps(before | dict(cells)).encode())
 
 
 def planned(directory: Path) -> dict[str, Any]:
@@ -102,18 +103,18 @@ def planned(directory: Path) -> dict[str, Any]:
     return {}
 
 
-def watched(results: Path) -> dict[str, Path] | None:
-    """The runs in training, each with its ensemble's state; None while the file is in use. For those who only look."""
-    members: dict[str, Path] = {}
+def watched(results: Path) -> set[str] | None:
+    """The runs in training; None while the file is in use. For those who only look."""
+    members: set[str] = set()
     with open(results, "rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # so that no claim is taken while this tests them
         except BlockingIOError:
             return None
-        for path, said in _made(directory_of(results)):
+        for _, said in _made(directory_of(results)):
             if said is not None:
                 with contextlib.suppress(ValueError):
-                    members |= dict.fromkeys(_names(parse(said)), path.with_suffix(STATE))
+                    members.update(_names(parse(said)))
     return members
 
 
@@ -162,10 +163,15 @@ def account(state: Path) -> Any:
 
 def _saved(directory: Path) -> Iterator[tuple[Path, tuple[str, ...], bool]]:
     """The saved ensembles, each with its runs and whether their models are kept; other files are skipped."""
-    for path in sorted(directory.glob(DIGEST + STATE)):
+    for path in states(directory):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             said = account(path)
             yield path, tuple(_names(said["members"])), bool(said.get("models"))
+
+
+def states(directory: Path) -> list[Path]:
+    """The files of saved ensembles."""
+    return sorted(directory.glob(DIGEST + STATE))
 
 
 def unfinished(directory: Path) -> Iterator[tuple[str, ...]]:
@@ -178,11 +184,11 @@ def stopped(results: Path, finished: Collection[str]) -> list[tuple[int, int]]:
     going, found = watched(results), []
     if going is None:  # the process that holds the file may be about to claim them
         return []
-    for path in sorted(directory_of(results).glob(DIGEST + STATE)):
+    for path in states(directory_of(results)):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, UserError):
             said = unsealed(account(path), path)
             left = set(_names(said["members"])) - set(_names(said["gone"]))
-            if left - set(finished) and not going.keys() & left:
+            if left - set(finished) and not going & left:
                 found.append((len(left - set(finished)), int(said["step"])))
     return found
 

@@ -62,6 +62,9 @@ def run_search(
             turn = take_turn(study, space, how, held)
             done, batch = turn.done, turn.batch
             saved = [(state, race) for state, race in accounts(directory) if not race.left & held]
+            if batch:  # for those who watch; pruned trials have no row, and would seem to wait for ever
+                pruned = _pruned(study)
+                claims.announce(directory, {run: config.to_dict() for run, (config, _) in batch.items()}, pruned)
             claim = claims.take(directory, list(batch)) if batch else None
             if turn.over:
                 claims.tidy(directory, {trial.user_attrs.get(HASH, "") for trial in done})
@@ -112,7 +115,7 @@ def _saved(
     Some of these runs may have been pruned since it was saved. They train until they are pruned again, and their
     results are ignored.
     """
-    pruned = {t.user_attrs.get(HASH) for t in study.get_trials(deepcopy=False, states=(TrialState.PRUNED,))}
+    pruned = _pruned(study)
     for state, race in saved:
         members = [config for config in fresh if config.hash in race.left]
         others = race.left - {config.hash for config in members}
@@ -121,6 +124,11 @@ def _saved(
             members += [config for config in map(RunConfig.from_dict, race.riding) if config.hash in others]
             return members, replace(claim, place=state.with_suffix(""))
     return None
+
+
+def _pruned(study: optuna.Study) -> set[str]:
+    """The runs of pruned trials."""
+    return {t.user_attrs.get(HASH, "") for t in study.get_trials(deepcopy=False, states=(TrialState.PRUNED,))}
 
 
 def _train(

@@ -71,19 +71,31 @@ class Gate:
         return self.token is not None and hmac.compare_digest(said.encode(), self.token.encode())
 
 
-def gate_of(host: str, port: int, token: str) -> Gate:
-    """Make the gate of a server on this host; on loopback it requires no token."""
-    name = f"[{host}]" if ":" in host else host.lower()
-    if is_loopback(host):
-        return Gate(LOOPBACK | {name}, False, None, "")
-    everywhere = _is_address(name) and ipaddress.ip_address(host).is_unspecified
-    names = {name} | ({"localhost", socket.gethostname().lower()} if everywhere else set())
+def gate_of(bound: str, given: str, port: int, token: str) -> Gate:
+    """Make the gate of a server that listens on the address ``bound``; on loopback it requires no token.
+
+    What the user has written, ``given``, decides nothing: `127.1` and `LOCALHOST` are loopback too, and `0` is every
+    address. It is a further name where a token is required. On loopback it is none: if the name is another's, a page
+    under it could read the runs.
+    """
+    address = _address(bound)
+    if address.is_loopback:
+        return Gate(LOOPBACK | {written(bound)}, False, None, "")
+    everywhere = address.is_unspecified
+    names = {written(bound), f"[{given}]".lower() if ":" in given else given.lower()}
+    names |= {"localhost", socket.gethostname().lower()} if everywhere else set()
     return Gate(frozenset(names), everywhere, token, f"auxmod-{port}")
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server on this host."""
-    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
+def written(bound: str) -> str:
+    """An address as a URL has it; an IPv4 address that a socket for IPv6 has is written as such."""
+    address = _address(bound)
+    return f"[{address}]" if address.version == 6 else str(address)
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    address = ipaddress.ip_address(text)
+    return (address.version == 6 and address.ipv4_mapped) or address
 
 
 def _is_address(name: str) -> bool:

@@ -1,7 +1,7 @@
 """What the page shows of a store: its runs, their curves and its sweeps. Only files that have changed are read again.
 
-Every run has an id and a version. A client sends the version it has seen, and how many points it has of which curves.
-It gets only what is new since, so many clients cost little more than one.
+Every run has an id and a version. A client sends the version it has seen, and gets only the runs that have changed
+since, and those curves that it names, whole.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,10 @@ from typing import Any
 from auxmod.config import RunConfig
 from auxmod.errors import UserError, require
 from auxmod.experiments import catalogue, claims
-from auxmod.experiments.catalogue import Entry
-from auxmod.files import CONFIG, METRICS, MODEL, PROVENANCE, RESULT, sha256
+from auxmod.experiments.catalogue import NEAR_FIGURE, Entry, measured
+from auxmod.experiments.choosing import NEAR, by_near
+from auxmod.files import CONFIG, METRICS, MODEL, PROVENANCE, RESULT, models_of, sha256
+from auxmod.problem.theory import chance
 
 REST, SHARE = 1.0, 0.01
 """The least seconds between two looks at the store, and the largest share of the time that they may take."""
@@ -34,8 +36,6 @@ UNREADABLE = (OSError, LookupError, TypeError, ValueError)
 """The errors that a malformed file may cause; one bad place must not take the page down."""
 
 Signature = tuple[tuple[int, int] | None, ...]
-Point = tuple[int, float | None, float | None]
-"""Step, loss, held-out accuracy."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,16 @@ class Item:
 
     id: str
     row: dict[str, Any]
-    curve: list[Point]
+    curve: str
+    """Its points (step, loss, share) as JSON, encoded once for all clients. The share is of held-out answers: of exact
+    ones or, where the row says so (`within`), of near ones. What was not measured is null."""
     model: Path | None = None
     """The directory of its checkpoint, if it has one."""
     version: int = 0
 
 
+Log = tuple[int, list[dict[str, Any]]]
+"""A run in training: the step at which it was last saved, and its curve until then."""
 Sweep = tuple[list[Item], list[dict[str, Any]]]
 """The cells in training, and the progress of the whole sweep: one entry, or none."""
 
@@ -66,23 +70,22 @@ class Library:
         self.sweeps: list[dict[str, Any]] = []
         self.notes: list[str] = []
         self._read: dict[Path, tuple[Signature, list[Item] | str]] = {}
-        self._training: dict[Path, dict[str, Path]] = {}
+        self._training: dict[Path, set[str]] = {}
         self._standing: dict[Path, tuple[tuple[Any, ...], Sweep]] = {}
         self._looking, self._next_look = threading.Lock(), 0.0
         require(store.exists(), f"There is no store {store}: name a directory of runs or a results file.")
         self.look()
 
-    def news(self, since: int, have: Mapping[str, int]) -> dict[str, Any]:
-        """What is new to a client that has seen version ``since``; ``have`` counts the points it has of each curve."""
+    def news(self, since: int, curves: Collection[str] = ()) -> dict[str, Any]:
+        """What is new to a client that has seen version ``since``, and the curves of the runs with these ids."""
         self.look()
         version, items, seen = self.version, self.items, since if since >= self.first else 0
-        curves = {id: _points(items[id], count) for id, count in have.items() if id in items}
         return {
             "version": version,
             "anew": seen == 0,
             "rows": [item.row for item in items.values() if item.version > seen],
             "gone": [id for id, version in self.gone.items() if version > seen > 0],
-            "curves": {id: curve for id, curve in curves.items() if curve is not None},
+            "curves": {id: items[id].curve for id in curves if id in items},
             "sweeps": self.sweeps,
             "notes": self.notes,
         }
@@ -114,7 +117,7 @@ class Library:
                 continue
             if path.is_file():
                 training, standing = self._sweep(path, items)
-                items, sweeps = [*items, *training], sweeps + standing
+                items, sweeps = [*_with_models(items, path), *training], sweeps + standing
             found |= {item.id: _stated(item, path) for item in items}
         self._read = {path: self._read[path] for path in places}
         self._publish(found)
@@ -142,22 +145,27 @@ class Library:
     def _made(self, entry: Entry, points: list[dict[str, Any]], model: Path | None = None) -> Item:
         name, run, summary = self._name(entry.path), entry.row["hash"], entry.summary
         id = sha256(os.fsencode(entry.path), b"" if entry.path.is_dir() else run.encode())[:16]
-        curve = [(point["step"], point.get("loss"), point.get("accuracy")) for point in points]
-        measured = [accuracy for _, _, accuracy in curve if accuracy is not None]
+        config = RunConfig.from_dict(entry.row["config"])
+        near = by_near([config.problem.q]) and bool(measured(points, "near"))
+        curve = [(point["step"], point.get("loss"), point.get("near" if near else "accuracy")) for point in points]
+        shares = [share for _, _, share in curve if share is not None]
         row = {setting: summary[setting] for setting in SHOWN} | {
             "id": id,
-            "validation": measured[-1] if measured else summary["validation"],
+            "validation": shares[-1] if shares else summary["validation"],
+            "within": NEAR if near else None,
+            "near": summary[NEAR_FIGURE] if near else None,
+            "near_chance": chance(config.problem.q, NEAR, config.model.angles) if near else None,
             "hash": run,
             "name": name if entry.path.is_dir() else f"{name} {run}",
             "state": entry.state,
             "failed": entry.row.get("failed"),
             "step": curve[-1][0] if curve else 0,
-            "steps": RunConfig.from_dict(entry.row["config"]).training.steps,
+            "steps": config.training.steps,
             "points": len(curve),
             "playable": model is not None,
         }
-        json.dumps([row, curve], allow_nan=False)  # fail here, not in a reply, on what JSON cannot hold
-        return Item(id, row, curve, model)
+        json.dumps(row, allow_nan=False)  # fail here, not in a reply, on what JSON cannot hold
+        return Item(id, row, json.dumps(curve, allow_nan=False, separators=(",", ":")), model)
 
     def _name(self, path: Path) -> str:
         return path.name if path == self.store else str(path.relative_to(self.store))
@@ -184,43 +192,57 @@ class Library:
         with contextlib.suppress(OSError):  # the file has just been deleted
             if (seen := claims.watched(results)) is not None:
                 self._training[results] = seen
-        going = self._training.get(results, {})
-        files = [directory / claims.PLAN, *sorted(set(going.values()))]
-        key = (self._read[results][0], *going.items(), *map(_stamp, files))
+        going, states = self._training.get(results, set()), claims.states(directory)
+        files = [directory / claims.PLAN, *states]
+        key = (self._read[results][0], *sorted(going), *files, *map(_stamp, files))
         if results not in self._standing or self._standing[results][0] != key:
-            self._standing[results] = (key, self._read_sweep(results, items, going))
+            self._standing[results] = (key, self._read_sweep(results, items, going, states))
         return self._standing[results][1]
 
-    def _read_sweep(self, results: Path, items: list[Item], claimed: Mapping[str, Path]) -> Sweep:
-        plan = claims.planned(claims.directory_of(results))
+    def _read_sweep(self, results: Path, items: list[Item], claimed: set[str], states: list[Path]) -> Sweep:
+        plan, logs, pruned = claims.planned(claims.directory_of(results)), dict[str, Log](), set[str]()
+        for path in states:
+            own, gone = _logs(path)
+            logs, pruned = logs | own, pruned | gone
         scored = {item.row["hash"]: item.row["state"] for item in items}
-        going = {run: log for run, log in claimed.items() if scored.get(run) != "done"}
+        going = {run for run in claimed - pruned if scored.get(run) != "done"}
         if not plan and not going:
             return [], []
-        cells = plan.keys() or scored.keys() | going.keys()
-        states = [scored[run] for run in cells if run in scored and run not in going]
-        training = list(self._in_training(results, going, plan))
+        cells = (plan.keys() - (pruned - scored.keys())) or scored.keys() | going
+        states_of = [scored[run] for run in cells if run in scored and run not in going]
+        training = list(self._in_training(results, {run: logs.get(run, (0, [])) for run in sorted(going)}, plan))
         standing: dict[str, Any] = {"name": self._name(results), "cells": len(cells), "going": len(going)}
-        standing |= {state: states.count(state) for state in ("done", "failed")}
+        standing |= {state: states_of.count(state) for state in ("done", "failed")}
         standing["begun"] = sum(item.row["step"] / item.row["steps"] for item in training)
         return training, [standing]
 
-    def _in_training(self, results: Path, going: Mapping[str, Path], plan: Mapping[str, Any]) -> Iterator[Item]:
-        logs = {path: _log(path) for path in set(going.values())}
-        for run, path in going.items():
-            step, curves = logs[path]
-            with contextlib.suppress(*UNREADABLE):  # a search announces no plan, and a plan may be damaged
-                item = self._made(Entry(results, {"hash": run, "config": plan[run]}), curves.get(run, []))
+    def _in_training(self, results: Path, going: Mapping[str, Log], plan: Mapping[str, Any]) -> Iterator[Item]:
+        for run, (step, curve) in going.items():
+            with contextlib.suppress(*UNREADABLE):  # a plan may be damaged
+                item = self._made(Entry(results, {"hash": run, "config": plan[run]}), curve)
                 yield replace(item, row=item.row | {"state": "going", "step": min(step, item.row["steps"])})
 
 
-def _log(path: Path) -> tuple[int, dict[str, list[dict[str, Any]]]]:
-    """An ensemble's step at its last checkpoint, and its curves by the runs' hashes; 0 and none before the first."""
+def _with_models(items: list[Item], results: Path) -> list[Item]:
+    """Add the models that a sweep keeps beside its results file, which are written after their rows."""
+    place = models_of(results)
+    kept = {path.parent.name for path in place.glob(f"*/{MODEL}")}
+    return [
+        replace(item, row=item.row | {"playable": True}, model=place / run)
+        if (run := item.row["hash"]) in kept
+        else item
+        for item in items
+    ]
+
+
+def _logs(state: Path) -> tuple[dict[str, Log], set[str]]:
+    """The logs of a saved ensemble's runs, and those that were pruned; none if it cannot be read."""
     try:
-        log = claims.account(path)
-        return int(log["step"]), dict(zip(log["members"], log["curves"], strict=True))
-    except UNREADABLE:  # not saved yet, or incomplete
-        return 0, {}
+        said = claims.account(state)
+        step, gone = int(said["step"]), set(said.get("gone", ()))
+        return {run: (step, curve) for run, curve in zip(said["members"], said["curves"], strict=True)}, gone
+    except UNREADABLE:  # incomplete, or another's file
+        return {}, set()
 
 
 def _signature(path: Path) -> Signature:
@@ -243,11 +265,5 @@ def _stated(item: Item, path: Path) -> Item:
     if stamp is None or path.is_file():
         return item
     written = stamp[0] / 1e9
-    going = item.row["state"] == "unfinished" and item.curve and time.time() - written < FRESH
+    going = item.row["state"] == "unfinished" and item.row["points"] and time.time() - written < FRESH
     return replace(item, row=item.row | {"written": round(written)} | ({"state": "going"} if going else {}))
-
-
-def _points(item: Item, count: int) -> dict[str, Any] | None:
-    """The points after the first ``count``; all of them if the curve is now shorter, None if nothing is new."""
-    start = count if 0 <= count <= len(item.curve) else 0
-    return {"from": start, "points": item.curve[start:]} if start != count or start < len(item.curve) else None

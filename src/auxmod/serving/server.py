@@ -6,6 +6,7 @@ No path of a request ever becomes a path on disk: pages are read once at the sta
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import json
 import secrets
@@ -22,9 +23,9 @@ from socketserver import TCPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from auxmod.errors import UserError
+from auxmod.errors import UserError, require
 from auxmod.serving.answers import Answers
-from auxmod.serving.gate import RefusedError, gate_of
+from auxmod.serving.gate import RefusedError, gate_of, written
 from auxmod.serving.library import Library
 
 BODY = 64 * 1024
@@ -48,6 +49,8 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+PORT = "choose another --port, or 0 for any free one"
+HOST = "give --host an address or a name of this machine, such as 127.0.0.1, or 0.0.0.0 for all its addresses"
 NEWS, ANSWER = "/api/news", "/api/answer"
 Reply = tuple[str, bytes]
 """Content type and content."""
@@ -59,24 +62,24 @@ class Server(ThreadingHTTPServer):
     daemon_threads, block_on_close, request_queue_size = True, False, CONNECTIONS
 
     def __init__(self, store: Path, host: str, port: int) -> None:
+        require(bool(host), f"--host is empty: {HOST}.")  # a socket would listen everywhere
         self.library, self.answers = Library(store), Answers()
         self.slots = threading.BoundedSemaphore(CONNECTIONS)
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             super().__init__((host, port), Handler)
-        except (OSError, OverflowError) as error:
+        except (OSError, TypeError) as error:  # TypeError: a name that is none in any encoding
             why = getattr(error, "strerror", None) or error
-            cure = "choose another --port, or 0 for any free one"
+            cure = PORT if getattr(error, "errno", None) in (errno.EADDRINUSE, errno.EACCES) else HOST
             raise UserError(f"Nothing can be served at {host}, port {port} ({why}): {cure}.") from None
-        self.host, self.port = host, int(self.socket.getsockname()[1])
-        self.gate = gate_of(host, self.port, secrets.token_urlsafe(24))
+        self.bound, self.port = self.socket.getsockname()[:2]
+        self.gate = gate_of(self.bound, host, self.port, secrets.token_urlsafe(24))
         self.static = pages()
 
     @property
     def url(self) -> str:
         """The address to open, with the token if there is one."""
-        name = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{name}:{self.port}/" + (f"?token={self.gate.token}" if self.gate.token else "")
+        return f"http://{written(self.bound)}:{self.port}/" + (f"?token={self.gate.token}" if self.gate.token else "")
 
     def server_bind(self) -> None:
         TCPServer.server_bind(self)  # HTTPServer's own looks up this machine's name, which may take long
@@ -104,14 +107,13 @@ class Server(ThreadingHTTPServer):
     # -- replies -----------------------------------------------------------------------------------------------
 
     def news(self, query: str) -> Reply:
-        """What is new: `since` is a version; each `curve` is an id, and how many of its points the client has."""
+        """What is new since the version `since`, and each `curve` that is asked for by its run's id."""
         try:
             asked = parse_qs(query, max_num_fields=CURVES + 1)
             since = int(asked.get("since", ["0"])[0])
-            have = {id: int(count) for id, _, count in (each.partition(":") for each in asked.get("curve", []))}
         except ValueError:
-            raise RefusedError(400, f"Ask for since=VERSION and at most {CURVES} times curve=ID:POINTS.") from None
-        return _json({"store": str(self.library.store), **self.library.news(since, have)})
+            raise RefusedError(400, f"Ask for since=VERSION and at most {CURVES} times curve=ID.") from None
+        return _json({"store": str(self.library.store), **self.library.news(since, set(asked.get("curve", [])))})
 
     def answer(self, asked: Any) -> Reply:
         """A model's answer to one row of numbers."""

@@ -1,7 +1,7 @@
 // Follows the store: while the page is visible, asks every two seconds for what is new, and shows it.
 
 import { draw } from "/chart.js";
-import { $, brief, described, element, percent } from "/parts.js";
+import { $, brief, counted, described, element, percent } from "/parts.js";
 import { offer } from "/playground.js";
 
 const EVERY = 2000, COLOURS = 8, AT_FIRST = 4, LONGEST = 100;
@@ -13,20 +13,21 @@ let version = 0, touched = false;
 
 async function poll() {
   const asked = new URLSearchParams({ since: version });
-  for (const id of chosen.keys()) asked.append("curve", `${id}:${curves.get(id)?.length ?? 0}`);
+  for (const id of chosen.keys()) if (stale(id)) asked.append("curve", id);
   const response = await fetch(`/api/news?${asked}`, { signal: AbortSignal.timeout(20000) });
   const news = await response.json();
   if (!response.ok) throw new Error(news.error);
   take(news);
 }
 
+// Whether a run's curve may be longer than the one at hand.
+const stale = (id) => rows.get(id).state === "going" || rows.get(id).points !== curves.get(id)?.length;
+
 function take(news) {
   if (news.anew) [rows, lines].forEach((map) => map.clear());
   for (const row of news.rows) rows.set(row.id, row);
   for (const id of news.gone) [rows, curves, chosen].forEach((map) => map.delete(id));
-  for (const [id, { from, points }] of Object.entries(news.curves)) {
-    curves.set(id, [...(curves.get(id) ?? []).slice(0, from), ...points]);
-  }
+  for (const [id, text] of Object.entries(news.curves)) curves.set(id, JSON.parse(text));
   for (const id of chosen.keys()) if (!rows.has(id)) chosen.delete(id);
   const fresh = choose();
   $("store").textContent = news.store;
@@ -97,7 +98,7 @@ function line(id) {
   const cells = ["td", "th", "td", "td", "td", "td", "td", "td"].map((name) => element(name));
   cells[0].append(box);
   cells[1].scope = "row";
-  cells[1].append(element("span"), element("small"));
+  [1, 4, 5, 6].forEach((i) => cells[i].append(element("span"), element("small")));
   cells.slice(3, 7).forEach((cell) => cell.classList.add("figure"));
   cells[7].append(play);
   made.append(...cells);
@@ -117,9 +118,12 @@ function fill(made, row) {
   put(state, row.state);
   state.className = row.state;
   put(steps, `${row.step.toLocaleString("en")} / ${row.steps.toLocaleString("en")}`);
-  put(heldOut, percent(row.validation));
-  put(match, percent(row.match));
-  put(chance, percent(row.chance ?? 1 / row.q));
+  put(heldOut.firstChild, percent(row.validation));
+  put(heldOut.lastChild, row.within ? counted(row) : "");
+  put(match.firstChild, percent(row.match));
+  put(match.lastChild, row.near === null ? "" : `${percent(row.near)} ${counted(row)}`);
+  put(chance.firstChild, percent(row.chance ?? 1 / row.q));
+  put(chance.lastChild, row.within ? `${percent(row.near_chance)} ${counted(row)}` : "");
   play.firstChild.hidden = !row.playable;
   play.firstChild.setAttribute("aria-label", `Try ${row.name} in the playground`);
   return made;
@@ -145,9 +149,12 @@ function showCurves() {
   draw($("loss"), losses, last, "log");
   const called = (id) => (rows.get(id).written ? rows.get(id).name : brief(rows.get(id))); // a cell of a sweep is named by a hash
   const said = (all, show) => all.map(({ id, points }) => `${called(id)}: ${points.length ? show(points.at(-1)[1]) : "none yet"}`).join("; ");
-  $("accuracy").setAttribute("aria-label", `Held-out accuracy by step. ${said(accuracies, percent)}`);
+  const kinds = [...new Set([...chosen.keys()].map((id) => counted(rows.get(id))))];
+  const told = kinds.length > 1 ? (id) => `${called(id)} (${counted(rows.get(id))})` : called;
+  $("counted").textContent = `Held-out answers: ${kinds.join(" or ") || "exact"}`;
+  $("accuracy").setAttribute("aria-label", `${$("counted").textContent}, by step. ${said(accuracies, percent)}`);
   $("loss").setAttribute("aria-label", `Training loss by step. ${said(losses, (y) => y.toPrecision(3))}`);
-  $("legend").replaceChildren(...[...chosen].map(([id, colour]) => element("li", called(id), { class: `c${colour}` })));
+  $("legend").replaceChildren(...[...chosen].map(([id, colour]) => element("li", told(id), { class: `c${colour}` })));
 }
 
 function showSweeps(sweeps) {

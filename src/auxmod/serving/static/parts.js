@@ -12,7 +12,15 @@ function made(node, attributes, text) {
 
 export const element = (name, text, attributes = {}) => made(document.createElement(name), attributes, text);
 export const shape = (name, attributes, text) => made(document.createElementNS(SVG, name), attributes, text);
-export const percent = (share) => (share === null || share === undefined ? "–" : `${(100 * share).toFixed(1)} %`);
+
+/** 0.98765 → 98.8 %; a small share keeps one digit, rather than round to 0.0 %; not known is –. */
+export function percent(share) {
+  if (share === null || share === undefined) return "–";
+  return share === 0 || share >= 0.0005 ? `${(100 * share).toFixed(1)} %` : `${Number((100 * share).toPrecision(1))} %`;
+}
+
+/** What a run's curve and held-out figure count: of a large q near answers, since few are exact. */
+export const counted = (row) => (row.within ? `within ${row.within}·q` : "exact");
 
 export function brief(row) {
   const pair = row.k === null ? "" : ` K=${row.k} r=${row.r}`;

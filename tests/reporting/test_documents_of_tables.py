@@ -65,6 +65,20 @@ def test_where_the_best_setup_is_not_the_best_is_said(tmp_path: Path) -> None:
     assert text.count("not run") == 18 * 4 - 2 * 3
 
 
+def test_whether_the_baseline_comes_up_to_the_papers_is_counted(tmp_path: Path) -> None:
+    wanted = [want for want in recipes.RECIPES["table1b"]("best", (wants.LARGE,)) if want.variant == "sparse"]
+    figures = [98.9, 63.0, 40.0]
+    rows = [made_up.row(want.run, match=share / 100) for want, share in zip(wanted, figures, strict=False)]
+    write_lines(tmp_path / "table1.jsonl", [row | {"provenance": {"commit": "abc", "device": "a"}} for row in rows])
+    papers = [
+        published.find("table1b", n=run.problem.n, q=run.problem.q, samples=wants.LARGE, method="sparse")
+        for run in (want.run for want in wanted[:3])
+    ]
+    level = sum(share >= (paper or 0) - 1 for share, paper in zip(figures, papers, strict=True))
+    assert 0 < level < 3
+    assert f"level with the paper's baseline or above it in {level} of 3 cells run." in table1.larger(tmp_path)
+
+
 def test_of_table_2_and_the_16_configurations_what_was_run_is_shown(tmp_path: Path) -> None:
     write_lines(tmp_path / "other.jsonl", [])
     assert other_tables.table2(tmp_path) == other_tables.configs(tmp_path) == other_tables.NONE

@@ -95,7 +95,7 @@ def test_a_curve_moves_while_a_run_goes(server: Server, store: Path, page: Any, 
         "-m",
         "auxmod",
         "train",
-        *flags("--epochs", "600", "--out", str(store / "live"), "--quiet"),
+        *flags("--epochs", "3000", "--out", str(store / "live"), "--quiet"),
     ]
     page.goto(server.url)
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:

@@ -47,7 +47,10 @@ def holds_training(directory: Path) -> bool:
 def path_of(place: Any, name: str) -> Path:
     """A place that a program names as a path; anything else, or one that no system has, is a UserError."""
     text = os.fspath(place) if isinstance(place, str | os.PathLike) else ""
-    able = isinstance(text, str) and text != "" and "\0" not in text
+    try:
+        able = isinstance(text, str) and text != "" and b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        able = False
     require(able, f"{name} is {place!r}, but must be a path.")
     long = f"{name} is a name of {len(str(text)):,} characters, beginning with {str(text)[:40]!r}: give a shorter one."
     require(all(len(os.fsencode(part)) < 256 for part in Path(text).parts) and len(os.fsencode(text)) < 4096, long)

@@ -332,6 +332,10 @@ def test_who_trains_on_data_is_told_what_accuracy_is_measured_on(cli: Cli, capsy
     shown = cli("train", *flags("--test-data", "fresh.npz", "--out", "third"))
     assert "54 rows of" in shown
     assert "best constant" in shown
+    assert main(["train", *flags("--data", "own.npz", "--test-data", "own.npz", "--out", "fourth")]) == 0
+    assert "--test-data holds what is trained on" in capsys.readouterr().err
+    assert "is right on" in Path(json.loads(cli("view", "third", "--out", "p.html", "--json"))["page"]).read_text()
+    assert "% of the sums of fresh.npz; the best constant answer gives" in Path("p.html").read_text()
     assert main(["train", *flags("--test-data", "", "--out", "no")]) == 2
     assert "--test-data is empty: name a file" in capsys.readouterr().err
     assert main(["eval", "train.jsonl", "--asks", "3", "--samples", "50"]) == 0

@@ -13,9 +13,12 @@ import pytest
 import made_up
 from auxmod.cli import main
 from auxmod.config import RunConfig
+from auxmod.errors import UserError
+from auxmod.experiments.choosing import pairs
 from auxmod.experiments.groups import along, axes, group_labels, grouped, mean_curve
-from auxmod.experiments.results_file import Results, result_row
+from auxmod.experiments.results_file import Results, read_results, result_row
 from auxmod.experiments.run_directory import Run
+from auxmod.experiments.trusted import check_scores
 from auxmod.reporting.figures.curves import accuracy_figure
 from auxmod.settings import flatten
 from tiny import tiny
@@ -262,3 +265,26 @@ def test_the_legend_covers_nothing_and_no_colour_comes_twice_in_twenty_lines() -
         assert len({line.get_color() for line in axes_.lines}) == count
         (band,) = axes_.collections
         assert band.get_paths()[0].get_extents().intervaly == pytest.approx([-10, 15])
+
+
+def test_what_a_constant_answer_gets_is_to_beat_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scores = {"match": 0.95, "chance": 1 / 7, "constant": 0.9, "tau": {"0.05": 0.96}, "tau_constant": {"0.05": 0.92}}
+    path = tmp_path / "r.jsonl"
+    Results(path).append([result_row(tiny(k=3, r=0.2), scores, {"device": "cpu"}, validation=0.9)])
+    assert main(["runs", "table", str(path), "--figure", "match,tau_0.05,validation", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)[0]["rows"]
+    assert [row["chance"] for row in rows] == pytest.approx([90, 92, 90])
+    assert main(["runs", "list", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["chance"] == 0.9
+    assert pairs([tiny(k=3, r=0.2)], read_results(path))["chance"] == 0.9
+    for wrong in ({"constant": 2}, {"tau_constant": {"0.05": "x"}}):
+        with pytest.raises(UserError, match="which it cannot be"):
+            check_scores(scores | wrong, "It")
+
+
+def test_each_run_that_is_named_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("here", "there"):
+        run = Run.create(tmp_path / name, tiny())
+        run.log({"step": 3, "loss": 1.0, "accuracy": 0.5 if name == "here" else 0.25})
+    assert main(["runs", "compare", str(tmp_path / "here"), str(tmp_path / "there"), "--json"]) == 0
+    assert sorted(line["curve"][0][1] for line in json.loads(capsys.readouterr().out)) == [0.25, 0.5]

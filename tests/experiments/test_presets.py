@@ -153,3 +153,8 @@ def test_a_setting_that_is_none_is_left_open(preset: str | None) -> None:
     assert resolved(nothing | {"n": 16, "q": 97}, preset) == resolved({"n": 16, "q": 97}, preset)
     given = {"n": 16, "q": 97, "method": "aux"}
     assert resolved(given | {"k": None, "pooling": None}, preset) == resolved(given, preset)
+
+
+def test_a_name_that_is_no_setting_is_refused_even_if_it_is_none() -> None:
+    with pytest.raises(UserError, match="There is no setting 'learning_rate'"):
+        resolved({"n": 16, "q": 97, "learning_rate": None})

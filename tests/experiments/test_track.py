@@ -131,3 +131,17 @@ def test_one_that_fails_costs_no_run(
     else:
         assert Run.open(Path("here.jsonl")).result is not None
     assert ("finish" in heard) == (breaks == "log")
+
+
+def test_one_that_is_down_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+
+    def init(project: str, name: str, config: Any) -> None:
+        tried.append(name)
+        raise OSError("no such host")
+
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init))
+    words = ["sweep", *flags(), "--seed", "0:2", "--members", "1", "--results", str(tmp_path / "r.jsonl")]
+    with pytest.warns(UserWarning, match="no such host"):
+        assert main([*words, "--track", "wandb", "--quiet"]) == 0
+    assert len(tried) == 1

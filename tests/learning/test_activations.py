@@ -138,8 +138,9 @@ def test_only_the_values_asked_for_are_returned() -> None:
         assert all(torch.equal(some[name], seen[name]) for name in names)
     with pytest.raises(auxmod.UserError, match=r"nothing called hook_z here; known are: hook_embed, .*outputs"):
         model.activations(X, names=["hook_z"])
-    with pytest.raises(auxmod.UserError, match="must be a list of names"):
-        model.activations(X, names="pooled")
+    for wrong in ("pooled", 5, [3], (name for name in ["pooled"])):
+        with pytest.raises(auxmod.UserError, match="must be a list of names"):
+            model.activations(X, names=wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("embedding", ["token", "angular"])

@@ -291,7 +291,7 @@ def test_what_is_of_another_kind_is_refused(model: auxmod.TrainedModel, options:
         model.evaluate(**options)
 
 
-@pytest.mark.parametrize("place", [None, 5, b"abc", "", "a\0b", "a" * 5000, "b" * 300])
+@pytest.mark.parametrize("place", [None, 5, b"abc", "", "a\0b", "\ud800", "a" * 5000, "b" * 300])
 def test_a_place_that_is_no_path_is_a_sentence(place: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     model = auxmod.train(tiny(epochs=1))

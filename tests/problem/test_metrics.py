@@ -142,7 +142,7 @@ def test_an_answer_that_is_no_number_is_wrong_and_counted() -> None:
 
 @given(
     st.integers(2, 30).flatmap(lambda q: st.tuples(st.just(q), st.lists(st.integers(0, q - 1), min_size=1))),
-    st.sampled_from([None, 0.005, 0.05, 0.13, 0.5]),
+    st.sampled_from([None, 0.005, 0.05, 0.13, 0.29, 0.5]),
     st.booleans(),
 )
 def test_the_best_constant_answer_is_the_best_of_all(
@@ -154,3 +154,12 @@ def test_the_best_constant_answer_is_the_best_of_all(
     right = [sum(brute_distance(float(a), r, q) <= bound + 1e-9 for r in residues) for a in answers]
     found = metrics.best_constant(torch.tensor(residues), q, tau, angles)
     assert found * len(residues) == pytest.approx(max(right))
+
+
+def test_the_best_constant_answer_of_a_large_modulus_is_exact() -> None:
+    apart = torch.arange(64) + 2**29
+    assert metrics.best_constant(apart, 2**30, None, angles=True) == 1 / 64
+    assert (
+        metrics.best_constant(torch.tensor([0, 58, 3]), 100, 0.29, angles=False) == 1
+    )  # 0.29·100 is 28.999999999999996
+    assert metrics.best_constant(torch.tensor([0, 59, 29]), 100, 0.29, angles=False) == 2 / 3

@@ -11,7 +11,7 @@ import torch
 
 from auxmod.config import Problem, RunConfig
 from auxmod.errors import UserError
-from auxmod.problem.rows import check_rows, given_rows, parse_rows, read_npz
+from auxmod.problem.rows import check_rows, given_rows, parse_rows, parted, read_npz
 from auxmod.settings import build
 
 PROBLEM = Problem(n=3, q=10)
@@ -162,3 +162,10 @@ def test_own_rows_are_checked_and_drawn_ones_are_none(tmp_path: Path) -> None:
     ):
         with pytest.raises(UserError, match=words):
             given_rows(data, [config])
+
+
+def test_every_tenth_row_is_held_out() -> None:
+    rows = np.arange(46).reshape(23, 2)
+    held_out, others = parted(rows)
+    assert held_out.tolist() == rows[[0, 10, 20]].tolist()
+    assert others.tolist() == [row for at, row in enumerate(rows.tolist()) if at % 10]

@@ -106,7 +106,9 @@ def compare(
     drawn = [entry for entry in entries if entry.curve()]
     require(bool(drawn), "None of these runs has a learning curve yet: there is nothing to compare.")
     near = large(drawn, all) and all(entry.curve(near=True) for entry in drawn)
-    lines = _of_runs(drawn, near) if each else _of_groups(groups.grouped(drawn), near)
+    found = groups.grouped(drawn)
+    twice = bool(names) and sum(len(group.entries) for group in found) < len(drawn)  # each that is named is drawn
+    lines = _of_runs(drawn, near) if each or twice else _of_groups(found, near)
     title = held_out(near) + (", mean over seeds" if any(line.spread for line in lines) else "")
     if out:
         _draw(lines, out, force, held_out(near))

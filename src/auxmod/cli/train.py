@@ -84,12 +84,13 @@ def train(
     result = watch_run(run, chosen, quiet, resume=resume, start=start, **options)
     if json:
         return print_json({"run": str(run.path), "hash": run_config.hash, **result})
-    tested = run_config.training.test_data
-    console().print(scores_table(run.path, result, f"rows of {tested}" if tested else "uniform inputs"))
+    console().print(scores_table(run.path, result))
 
 
 def say_measured(configs: Collection[RunConfig]) -> None:
     """Warn on stderr if what runs are measured on says little about what they learn."""
+    if any(c.training.test_data and c.training.test_data_sha256 == c.training.data_sha256 for c in configs):
+        say("--test-data holds what is trained on: these figures do not tell what is learned.")
     drawn = [config for config in configs if not config.training.test_data]
     say_seen(drawn)
     if own := next((config.training.data for config in drawn if config.training.data), ""):
@@ -148,9 +149,10 @@ def watch_run(
     return result
 
 
-def scores_table(run: Path, scores: dict[str, Any], inputs: str = "uniform inputs") -> Any:
-    """A table of accuracies, each beside its chance level."""
-    often, title = scores.get("asked"), f"{run} on {scores['samples']:,} {inputs}"
+def scores_table(run: Path, scores: dict[str, Any], inputs: str | None = None) -> Any:
+    """A table of accuracies, each beside its chance level; ``inputs`` are by default what a run is measured on."""
+    usual = "rows of its --test-data" if "constant" in scores else "uniform inputs"
+    often, title = scores.get("asked"), f"{run} on {scores['samples']:,} {inputs or usual}"
     if often and often["samples"] < scores["samples"]:
         title += f" ({often['samples']:,} of them asked {often['asks']} ways)"
     columns: dict[str, list[Any]] = {

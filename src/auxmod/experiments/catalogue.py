@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args, get_origin
 from auxmod.checked import longhand, number, one_form, shown
 from auxmod.config import TAUS, RunConfig
 from auxmod.errors import UserError, require
-from auxmod.experiments.choosing import NEAR, near_of
+from auxmod.experiments.choosing import NEAR, constant, near_of
 from auxmod.experiments.ranges import TYPES
 from auxmod.experiments.results_file import holds_results, read_results, supersedes
 from auxmod.experiments.run_directory import Run
@@ -29,8 +29,8 @@ TAU_FIGURES = {f"tau_{tau:g}": f"{tau:g}" for tau in TAUS}
 NEAR_FIGURE = f"tau_{NEAR:g}"
 """The figure that tells runs with a large q apart: few of their answers are exact."""
 FIGURES = ("match", "chance", *TAU_FIGURES, "validation", "near", "seconds")
-"""Test accuracies and chance; exact and near answers to held-out inputs at the end; the time that the run took or,
-if it was one of several `members` that were trained together, all of them."""
+"""Test accuracies, and what an exact one is to beat; exact and near answers to held-out inputs at the end; the time
+that the run took or, if it was one of several `members` that were trained together, all of them."""
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le, ">=": operator.ge, "!=": operator.ne, "=": operator.eq, "<": operator.lt, ">": operator.gt,
 }  # fmt: skip
@@ -73,6 +73,8 @@ class Entry:
         scores, made = self.row.get("scores", {}), self.row.get("provenance", {})
         figures = {"match": scores.get("match"), "chance": scores.get("chance"), "near": near_of(self.row)}
         figures |= {name: scores.get("tau", {}).get(tau) for name, tau in TAU_FIGURES.items()}
+        if figures["chance"] is not None:
+            figures["chance"] = max(figures["chance"], constant(scores))
         figures |= {"validation": self.row.get("validation")}
         figures |= {name: made.get(name) for name in ("seconds", "members")}
         return {"name": self.name, "hash": self.row["hash"], "state": self.state, **self.settings, **figures}

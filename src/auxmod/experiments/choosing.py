@@ -17,6 +17,12 @@ NEAR = TAUS[0]
 """An answer is near if it is within this share of q; the learning curves note how many are."""
 
 
+def constant(scores: Mapping[str, Any], tau: float | None = None) -> float:
+    """What the best constant answer gets, of rows of one's own; 0 if inputs are drawn."""
+    share: float = scores.get("constant", 0.0) if tau is None else scores.get("tau_constant", {}).get(f"{tau:g}", 0.0)
+    return share
+
+
 def by_near(moduli: Iterable[int]) -> bool:
     """Whether runs with these q are compared by near answers."""
     return all(q > LARGE_Q for q in moduli)
@@ -48,7 +54,7 @@ def held_out(rows: Sequence[Mapping[str, Any]]) -> tuple[list[float | None], boo
 
 def pairs(configs: Sequence[RunConfig], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Each (K, r)'s figures, as means over its seeds, and the best pair by held-out answers; of equals, the first."""
-    from auxmod.problem.theory import chance, rho  # imported here, since it needs numpy
+    from auxmod.problem.theory import rho  # imported here, since it needs numpy
 
     found: dict[tuple[int, float], list[Mapping[str, Any]]] = {}
     for config, row in zip(configs, rows, strict=True):
@@ -72,14 +78,21 @@ def pairs(configs: Sequence[RunConfig], rows: Sequence[Mapping[str, Any]]) -> di
     first = configs[0]
     return {
         **{"n": first.problem.n, "q": first.problem.q, "samples": first.training.samples},
-        "chance": chance(first.problem.q, None, first.model.angles),
-        "near_chance": chance(first.problem.q, NEAR, first.model.angles) if by_nearness else None,
+        "chance": level(first, scored, None),
+        "near_chance": level(first, scored, NEAR) if by_nearness else None,
         "by": "near" if by_nearness else "match",
         "failed": sum("failed" in row for row in rows),
         "cells": cells,
         "best": best,
         "equals": sum(best is not None and cell["sought"] == best["sought"] for cell in measured),
     }
+
+
+def level(config: RunConfig, rows: Iterable[Mapping[str, Any]], tau: float | None) -> float:
+    """What these finished runs' accuracies are to beat: a guess or, of rows of one's own, the best constant answer."""
+    from auxmod.problem.theory import chance
+
+    return max([chance(config.problem.q, tau, config.model.angles), *(constant(row["scores"], tau) for row in rows)])
 
 
 def _mean(shares: Iterable[float | None]) -> float | None:

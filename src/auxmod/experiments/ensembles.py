@@ -129,7 +129,7 @@ def train_ensemble(
 def _begun_without(kept: OnTheWay, race: Race, configs: Sequence[RunConfig]) -> bool:
     """Whether models on the way, which are to be kept, were not kept before this ensemble was saved."""
     alive = [config for config in configs if config.hash not in race.dead]
-    due = bool(kept.every) and race.step >= (kept.every or 0)
+    due = bool(kept.every) and race.step > 0
     return due and not all((kept.place(config) / STEPS).is_dir() for config in alive)
 
 

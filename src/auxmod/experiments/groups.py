@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from auxmod.checked import shown
 from auxmod.config import DATA
 from auxmod.experiments.catalogue import CHOICES, TAU_FIGURES, Entry, once
-from auxmod.experiments.choosing import NEAR
+from auxmod.experiments.choosing import NEAR, level
 
 Settings = Mapping[str, Any]
 MANY = 6
@@ -65,11 +65,9 @@ class Group:
         return over([value for value in values if value is not None])
 
     def chance(self, name: str) -> float:
-        """What guessing gets of an accuracy."""
-        from auxmod.problem.theory import chance  # imported here, since it needs numpy
-
-        config = self.entries[0].config
-        return chance(config.problem.q, ACCURACIES[name], config.model.angles)
+        """What an accuracy is to beat: a guess or, of rows of one's own, the best constant answer."""
+        rows = [entry.row for entry in self.entries if entry.state == "done"]
+        return level(self.entries[0].config, rows, ACCURACIES[name])
 
     def curve(self, near: bool = False) -> list[Point]:
         """The mean learning curve, of exact answers or of near ones."""
@@ -80,9 +78,13 @@ def grouped(entries: Iterable[Entry]) -> list[Group]:
     """Group runs by all settings but the seed, in order of first appearance; a run that is stored twice counts once."""
     groups: dict[str, list[Entry]] = {}
     for entry in once(entries, lambda entry: str(entry.row["hash"])):
-        key = dataclasses.replace(entry.config, seed=0).hash  # the same for equal runs, wherever their data lies
-        groups.setdefault(key, []).append(entry)
+        groups.setdefault(seedless(entry), []).append(entry)
     return [Group(group) for group in groups.values()]
+
+
+def seedless(entry: Entry) -> str:
+    """What runs that differ in seed alone have in common, wherever their data lie."""
+    return dataclasses.replace(entry.config, seed=0).hash
 
 
 def over(values: Sequence[float]) -> Figure:

@@ -14,7 +14,7 @@ from typing import Any
 from auxmod.checked import OF_LINEAR, flag, is_int
 from auxmod.config import DATA
 from auxmod.errors import require
-from auxmod.experiments.ranges import alternatives
+from auxmod.experiments.ranges import TYPES, alternatives
 from auxmod.settings import AUTO, SETTINGS
 
 Settings = dict[str, Any]
@@ -159,7 +159,7 @@ def with_preset(name: str | None, given: Mapping[str, Any]) -> Settings:
     Without a preset nothing is filled in, except that the method is `auto` if none of method, k, r and moduli is given.
     A setting that is None is left open.
     """
-    given = {key: value for key, value in given.items() if value is not None}
+    given = {key: value for key, value in given.items() if value is not None or key not in TYPES}
     if name is None:
         return given if given.keys() & {"method", "k", "r", "moduli"} else {"method": "auto", **given}
     plain, changes = parsed(name)

@@ -101,8 +101,8 @@ def parse_space(given: Mapping[str, Any], preset: str | None = None) -> Space:
         parts = {name: parse(name, text) for name, text in free.items()} | parts
     searched = {name: part for name, part in parts.items() if _varies(part)}
     require("seed" not in searched, "--seed has several values, but a trial is one run: give one seed.")
-    for name in ("n", "q"):
-        easiest = f"{flag(name)} has several values, and a search would choose the easiest: give one problem."
+    for name in ("n", "q", "test_data"):
+        easiest = f"{flag(name)} has several values, and a search would choose the easiest: give one."
         require(name not in searched, easiest)
     require(bool(searched), "Every setting is given one value, so nothing is left to search: give a range or a list.")
     fixed = {name: part[0] for name, part in parts.items() if isinstance(part, list) and len(part) == 1}

@@ -12,6 +12,7 @@ import importlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,18 @@ PACKAGES = {"wandb": "wandb", "trackio": "trackio", "tensorboard": "torch.utils.
 
 Log = Callable[[int, Mapping[str, float]], None]
 """A function that sends a tracker the values at a step."""
-Start = Callable[[str, Mapping[str, Any]], AbstractContextManager[Log]]
-"""A function that starts a run with a name and settings; the run is finished when the context ends."""
+
+
+@dataclass
+class Start:
+    """Starts a tracker's runs, until one cannot be started: the next would take its time to fail too."""
+
+    begin: Callable[[str, Mapping[str, Any]], AbstractContextManager[Log]]
+    """A function that starts a run with a name and settings; the run is finished when the context ends."""
+    down: bool = False
+
+    def __call__(self, name: str, settings: Mapping[str, Any]) -> AbstractContextManager[Log]:
+        return self.begin(name, settings)
 
 
 def tracker(name: str, place: Path) -> Start:
@@ -39,7 +50,8 @@ def tracker(name: str, place: Path) -> Start:
         module = importlib.import_module(PACKAGES[name])
     except ImportError:
         raise UserError(f"--track {name} needs it to be installed: pip install 'auxmod[{name}]'.") from None
-    return functools.partial(_board, module, place / name) if name == "tensorboard" else functools.partial(_run, module)
+    board = name == "tensorboard"
+    return Start(functools.partial(_board, module, place / name) if board else functools.partial(_run, module))
 
 
 @contextlib.contextmanager
@@ -74,9 +86,10 @@ def tracked(
 ) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """Yield a function that sends points of a run's learning curve to a tracker; without one, it does nothing.
 
-    An error of the tracker is a warning, and what follows of the run is not sent: training goes on.
+    An error of the tracker is a warning, and what follows of the run is not sent: training goes on. If a run cannot be
+    started, none is after it.
     """
-    if start is None:
+    if start is None or start.down:
         yield lambda point: None
         return
     failed = False
@@ -91,6 +104,7 @@ def tracked(
 
     run = start(name, settings)
     log = attempt(run.__enter__)
+    start.down = log is None
     try:
         yield lambda point: None if failed else attempt(log, point["step"], _numbers(point))
     finally:

@@ -56,7 +56,8 @@ def _with_any_seed(text: str) -> RunConfig:
 
 def check_scores(scores: Json, where: object) -> Json:
     """Check a run's outcome: it has ``match`` or ``failed``, and each figure it has is of its kind."""
-    kinds = {"match": _is_share, "chance": _is_share, "tau": _are_shares, "tau_chance": _are_shares}
+    kinds = dict.fromkeys(("match", "chance", "constant"), _is_share)
+    kinds |= dict.fromkeys(("tau", "tau_chance", "tau_constant"), _are_shares)
     counts = {"samples": _is_count, "missing": _is_count, "by_wraps": _are_buckets, "by_zeros": _are_buckets}
     _check(scores, where, kinds | counts | {"failed": _is_sentence})
     require("match" in scores or "failed" in scores, f"{where} has no match accuracy: {_REMEDY}.")

@@ -123,8 +123,9 @@ class Ensemble:
         self.own_rows: dict[str, Tensor] = {}
         """The rows to measure on, by stream; none if they are drawn."""
         if test_data is not None:
-            parts = zip(("validation", "test"), parted(test_data), strict=True)
-            self.own_rows = {stream: torch.from_numpy(part).to(device) for stream, part in parts}
+            held_out, others = parted(test_data)
+            parts = {"validation": held_out[:VALIDATION_SAMPLES], "test": others[: self.training.test_samples]}
+            self.own_rows = {name: torch.from_numpy(part.astype(np.int32)).to(device) for name, part in parts.items()}
         given = given_rows(data, self.configs)
         self.x = torch.empty(len(self.configs), first.training.samples, self.n, dtype=torch.int32, device=device)
         for row, c, own in zip(self.x, self.configs, given, strict=True):

@@ -112,7 +112,8 @@ class TrainedModel(nn.Module):
         """
         features = self.features(x)
         require(len(features) >= 1, "There is no row to look at.")
-        require(not isinstance(names, str), f"names is {names!r}, but must be a list of names.")
+        listed = names is None or (isinstance(names, Collection) and all(isinstance(name, str) for name in names))
+        require(listed and not isinstance(names, str), f"names is {names!r}, but must be a list of names.")
         kept = None if names is None else {*names, "outputs"} - {"values"}
         with torch.set_grad_enabled(gradients):
             seen = activations(self.encoder, features[None], {} if hooks is None else hooks, kept)

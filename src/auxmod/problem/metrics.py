@@ -90,7 +90,7 @@ def best_constant(residues: Tensor, q: int, tau: float | None, angles: bool) -> 
     ``tau`` and ``angles`` are as in `theory.chance`. It counts the residues in every arc as wide as the tolerance.
     """
     width = 0.0 if tau is None else 2 * tau * q if angles else 2 * int(tau * q + 1e-9)
-    at = residues.sort().values
+    at = residues.double().sort().values
     beyond = torch.searchsorted(torch.cat((at, at + q)), at + width + 1e-9, right=True)
     held = beyond - torch.arange(len(at), device=at.device)
     return min(1.0, int(held.max()) / len(at))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from auxmod.checked import shown
+from auxmod.config import DATA
 from auxmod.reporting.cells import NAMES, Cell, Table, by_facts
 
 Format = Literal["text", "markdown", "latex", "csv", "json"]
@@ -132,7 +133,7 @@ def word(name: str, value: Any) -> str:
         return amount(value)
     if name == "tau" and value is None:
         return "match"
-    if name == "data":
+    if name in DATA:
         return Path(value).name or "drawn"
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "–"}[value]

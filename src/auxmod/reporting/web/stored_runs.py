@@ -13,6 +13,7 @@ from typing import Any
 from auxmod.errors import require
 from auxmod.experiments import catalogue
 from auxmod.experiments.catalogue import Entry
+from auxmod.experiments.groups import seedless
 from auxmod.problem.theory import chance
 from auxmod.reporting.cells import grouped
 
@@ -82,7 +83,7 @@ def _buckets(rows: Sequence[Mapping[str, int]]) -> list[list[int]]:
 
 def alike(entries: Sequence[Entry]) -> list[list[int]]:
     """Indices of the runs, those that differ only in their seed together; in order of the best of each."""
-    return list(grouped(range(len(entries)), lambda at: _key(entries[at], {"seed"})).values())
+    return list(grouped(range(len(entries)), lambda at: seedless(entries[at])).values())
 
 
 def telling(entries: Sequence[Entry], where: str | None = None) -> list[int]:
@@ -98,7 +99,7 @@ def telling(entries: Sequence[Entry], where: str | None = None) -> list[int]:
     problems = grouped(finished, lambda at: tuple(entries[at].settings[name] for name in PROBLEM))
     methods = [({entries[at].settings["method"] for at in group}, group) for group in problems.values()]
     group = max(methods, key=lambda each: (len(each[0]), len(each[1])), default=(set(), []))[1]
-    kinds = {_key(entries[at], {"seed"}): at for at in reversed(group)}  # the best seed of each configuration
+    kinds = {seedless(entries[at]): at for at in reversed(group)}  # the best seed of each configuration
     ranked = sorted(kinds.values())
     first = {entries[at].settings["method"]: at for at in reversed(ranked)}
     return list(dict.fromkeys([*sorted(first.values()), *ranked]))[:MOST]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from auxmod.config import RunConfig
 from auxmod.experiments.catalogue import Entry
+from auxmod.experiments.choosing import constant
 from auxmod.experiments.trusted import configuration
 from auxmod.problem.theory import SEEN, seen_by
 from auxmod.reporting.render import with_spread
@@ -20,15 +23,10 @@ def page(entry: Entry, scores: Mapping[str, Any], looked: Mapping[str, Any]) -> 
     drawn |= {"errors": charts.histogram(looked["edges"], looked["counts"])}
     drawn |= {name: picture for name, (_, picture) in pictures.items()}
     config = configuration(entry.row["config"])
-    seen = None if config.training.test_data else seen_by(config)
-    sums = "sums of numbers drawn evenly" if seen is None else "sums it has not seen"
-    if config.training.test_data:
-        sums = "sums of the rows it is measured on"
-    if seen is not None and seen >= SEEN:
-        sums = f"sums, {100 * seen:.1f} % of which it has trained on"
-    right, chance = 100 * scores["match"], 100 * scores["chance"]
+    right, least = 100 * scores["match"], 100 * max(scores["chance"], constant(scores))
     sum_of = f"It adds {settings['n']} numbers mod {settings['q']:,}"
-    headline = f"{sum_of} and is right on {right:.1f} % of {sums}; guessing gives {chance:.2g} %."
+    blind = "the best constant answer" if "constant" in scores else "guessing"
+    headline = f"{sum_of} and is right on {right:.1f} % of {_sums(config, scores)}; {blind} gives {least:.2g} %."
     if entry.state in ("failed", "unfinished"):
         failed = f": {entry.row['failed']}" if entry.state == "failed" else "."
         headline += f" The run is {entry.state}; this is its last checkpoint{failed}"
@@ -48,6 +46,16 @@ def page(entry: Entry, scores: Mapping[str, Any], looked: Mapping[str, Any]) -> 
         measured=looked["samples"],
         data={"charts": drawn, "runs": stored_runs.told([entry], entry.path), "chosen": [0]},
     )
+
+
+def _sums(config: RunConfig, scores: Mapping[str, Any]) -> str:
+    """What a run's figures are of, in words."""
+    if "constant" in scores:
+        return f"the sums of {Path(config.training.test_data).name}"
+    seen = seen_by(config)
+    if seen is None:
+        return "sums of numbers drawn evenly"
+    return "sums it has not seen" if seen < SEEN else f"sums, {100 * seen:.1f} % of which it has trained on"
 
 
 def _inside(looked: Mapping[str, Any], q: int, harmonics: int) -> tuple[list[str], dict[str, tuple[str, charts.Chart]]]:

@@ -6,7 +6,6 @@ No torch.
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -97,8 +96,10 @@ def with_data(run: Run, paths: Mapping[str, Any]) -> Run:
 
 
 def _with_files(config: RunConfig, paths: Mapping[str, Any]) -> RunConfig:
-    named = [_named(name, path, config.problem) for name, path in paths.items()]
-    return replace(config, training=replace(config.training, **functools.reduce(operator.or_, named, {})))
+    training = config.training
+    for name, path in paths.items():
+        training = replace(training, **_named(name, path, config.problem))
+    return replace(config, training=training)
 
 
 def _named(name: str, given: Any, problem: Problem) -> dict[str, Any]:

@@ -44,13 +44,7 @@ def evaluate(
     require(is_int(samples) and samples >= 1, f"--samples is {samples!r}, but must be a whole number, 1 or more.")
     for name, value, known in (("distribution", distribution, get_args(Distribution)), ("fill", fill, get_args(Fill))):
         require(value in known, f"--{name} is {value!r}; choose one of {', '.join(known)}.")
-    samples = int(samples)  # numpy's small integers overflow
-    several = isinstance(taus, Iterable) and getattr(taus, "ndim", 1) == 1
-    tolerances = [number(tau) for tau in taus] if several else [None]
-    require(None not in tolerances, f"--tau is {taus!r}, but must be a list of tolerances.")
-    known = tuple(tau for tau in tolerances if tau is not None)
-    wide = [tau for tau in known if not 0 < tau <= 0.5]
-    require(not wide, f"--tau is {shown(wide)}, but tolerances lie in (0, 0.5] of the circle.")
+    samples, known = int(samples), _tolerances(taus)  # numpy's small integers overflow
     require(
         fill == "zero" or distribution == "sparse",
         "--fill nonzero is about sparse inputs: add --distribution sparse, or leave out --fill.",
@@ -67,20 +61,35 @@ def evaluate(
             tally.add(objective.decode(averaged(forward, objective, x, asks)), x)
         return tally.report(angles)
 
-    def constant(q: int) -> dict[str, Any]:
-        if rows is None:
-            return {}
-        told = {tau: metrics.best_constant(labels.sums(rows) % q, q, tau, angles) for tau in (None, *known)}
-        return {"constant": told[None], "tau_constant": {f"{tau:.7g}": told[tau] for tau in known}}
-
     while True:
         try:
-            return [figures | constant(q) for figures, q in zip(measured(), qs, strict=True)]
+            found = measured()
+            break
         except torch.OutOfMemoryError:
             if at_once == 1:
                 raise
         torch.cuda.empty_cache()  # not in the handler, where the error keeps tensors alive
         at_once = max(1, min(at_once, samples) // 2)
+    return (
+        found if rows is None else [each | _constant(rows, q, known, angles) for each, q in zip(found, qs, strict=True)]
+    )
+
+
+def _tolerances(taus: Iterable[float]) -> tuple[float, ...]:
+    several = isinstance(taus, Iterable) and getattr(taus, "ndim", 1) == 1
+    tolerances = [number(tau) for tau in taus] if several else [None]
+    require(None not in tolerances, f"--tau is {taus!r}, but must be a list of tolerances.")
+    known = tuple(tau for tau in tolerances if tau is not None)
+    wide = [tau for tau in known if not 0 < tau <= 0.5]
+    require(not wide, f"--tau is {shown(wide)}, but tolerances lie in (0, 0.5] of the circle.")
+    return known
+
+
+def _constant(rows: Tensor, q: int, taus: Iterable[float], angles: bool) -> dict[str, Any]:
+    """What always giving the same answer to these rows gets: exact, and within each tolerance."""
+    residues = labels.sums(rows) % q
+    within = {f"{tau:.7g}": metrics.best_constant(residues, q, tau, angles) for tau in taus}
+    return {"constant": metrics.best_constant(residues, q, None, angles), "tau_constant": within}
 
 
 def averaged(forward: Callable[[Tensor], Tensor], objective: Objective, x: Tensor, times: int) -> Tensor:

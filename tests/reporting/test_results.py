@@ -171,7 +171,8 @@ def test_curves_and_their_mean() -> None:
 
 def test_the_place_is_results_here_or_that_of_the_source_tree(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert results.default_place() == TREE / "results"
+    tree = Path(results.__file__).parents[3] / "results"  # there is none where the package was installed by itself
+    assert results.default_place() == (tree if tree.is_dir() else Path("results"))
     (tmp_path / "results").mkdir()
     assert results.default_place() == Path("results")
     assert results.read() == {}

@@ -282,6 +282,13 @@ def test_what_a_constant_answer_gets_is_to_beat_too(tmp_path: Path, capsys: pyte
             check_scores(scores | wrong, "It")
 
 
+def test_chance_is_said_to_be_what_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, given in (("drawn", {}), ("own", {"test_data": "/a/fresh.npz", "test_data_sha256": "ab"})):
+        Results(tmp_path / f"{name}.jsonl").append([result_row(tiny(**given), {"match": 0.5}, {"device": "cpu"})])
+        assert main(["runs", "table", str(tmp_path / f"{name}.jsonl")]) == 0
+        assert ("best constant answer" in capsys.readouterr().out) == (name == "own")
+
+
 def test_each_run_that_is_named_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("here", "there"):
         run = Run.create(tmp_path / name, tiny())

@@ -113,7 +113,9 @@ def _shared(settings: Sequence[Mapping[str, Any]], shown: Sequence[str]) -> str:
 
 
 def _notes(found: Sequence[Group], shown: Sequence[str]) -> Iterator[str]:
-    yield "Mean ± standard deviation over seeds, their number in brackets; chance is what guessing gets."
+    own = any(group.settings["test_data"] for group in found)
+    blind = "what guessing gets" + (" or, of rows of one's own, the best constant answer" if own else "")
+    yield f"Mean ± standard deviation over seeds, their number in brackets; chance is {blind}."
     lost = {why: sum(group.count(why) for group in found) for why in ("failed", "unfinished")}
     if any(lost.values()):
         yield f"In no mean: {' and '.join(f'{count} {why}' for why, count in lost.items() if count)}."

@@ -38,7 +38,7 @@ EXTRAS = ("plot", "report", "search", "cluster", "tensorboard")
 def told(script: str, *words: str) -> str:
     """What a script, which must succeed, prints."""
     done = subprocess.run([sys.executable, script, *words], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr
     return done.stdout
 
 

@@ -260,17 +260,18 @@ def test_what_was_saved_without_models_is_deleted_when_all_of_it_is_done(tmp_pat
 
 
 @pytest.mark.usefixtures("eager_saving")
-def test_of_what_was_begun_without_models_those_on_the_way_begin_where_it_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [4, 100])
+def test_of_what_was_begun_without_models_those_on_the_way_begin_where_it_goes_on(tmp_path: Path, every: int) -> None:
     results = tmp_path / "r.jsonl"
     running = run_sweep(CELLS[:1], results, CPU, checkpoint_every=5)
     list(itertools.islice(running, 13))
     running.close()
-    events = finish(CELLS[:1], results, models=Models(results, 4))
+    events = finish(CELLS[:1], results, models=Models(results, every))
     said = [each.sentence for each in events if isinstance(each, Notice)]
     (step,) = (int(name) for name in re.findall(r"are kept from step (\d+) on: so far it was trained without", said[0]))
-    kept = sorted(map(int, os.listdir(models_of(results) / CELLS[0].hash / "steps")))
-    assert 4 <= step < kept[0]
-    assert kept[-1] == 16
+    kept = sorted(int(path.name) for path in (models_of(results) / CELLS[0].hash).glob("steps/*"))
+    assert 4 <= step < 16
+    assert kept == [at for at in (4, 8, 12, 16) if every == 4 and at > step]  # not even step 0, which is past
 
 
 @pytest.mark.usefixtures("eager_saving")

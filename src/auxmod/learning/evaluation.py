@@ -70,12 +70,13 @@ def evaluate(
                 raise
         torch.cuda.empty_cache()  # not in the handler, where the error keeps tensors alive
         at_once = max(1, min(at_once, samples) // 2)
-    return (
-        found if rows is None else [each | _constant(rows, q, known, angles) for each, q in zip(found, qs, strict=True)]
-    )
+    if rows is None:
+        return found
+    return [figures | _constant(rows, q, known, angles) for figures, q in zip(found, qs, strict=True)]
 
 
 def _tolerances(taus: Iterable[float]) -> tuple[float, ...]:
+    """The tolerances τ, checked."""
     several = isinstance(taus, Iterable) and getattr(taus, "ndim", 1) == 1
     tolerances = [number(tau) for tau in taus] if several else [None]
     require(None not in tolerances, f"--tau is {taus!r}, but must be a list of tolerances.")
